@@ -1,0 +1,104 @@
+"""When a chapter was last executed, for how long and on what: shown on the site, never stored in a notebook."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from bookkit.toc import Chapter
+
+FACTS_MARKER = "<!-- facts -->"
+TABLE_MARKER = "<!-- chapter-table -->"
+NEEDS = "a laptop"  # what the quick profile is held to; a chapter that needs more says so in metadata.bookkit.needs
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Facts about one execution of a chapter."""
+
+    executed: str
+    seconds: float
+    device: str
+    python: str
+    torch: str
+    profile: str
+
+    @classmethod
+    def now(cls, seconds: float, profile: str) -> Facts:
+        """Return the facts of a run that has just ended on this machine."""
+        return cls(
+            executed=datetime.now(UTC).date().isoformat(),
+            seconds=round(seconds, 1),
+            device=device(),
+            python=platform.python_version(),
+            torch=_torch_version(),
+            profile=profile,
+        )
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Facts:
+        """Read what :meth:`to_json` gives; a missing or extra key raises ``TypeError``."""
+        return cls(**content)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the facts as plain values."""
+        return asdict(self)
+
+    @property
+    def took(self) -> str:
+        """The duration in words."""
+        return f"{self.seconds:.0f} s" if self.seconds < 90 else f"{self.seconds / 60:.0f} min"
+
+
+def device() -> str:
+    """Return the machine in words: the GPU that torch sees, else the number of CPU cores that this process may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cpu = f"{cores} CPU core{'s' if cores != 1 else ''}"
+    try:
+        import torch
+    except ImportError:
+        return cpu
+    return f"{torch.cuda.get_device_name()} and {cpu}" if torch.cuda.is_available() else cpu
+
+
+def chapter_line(chapter: Chapter, facts: Facts | None, colab_base: str | None) -> str:
+    """Return the line under a chapter's title: its facts, and how to get it into Colab."""
+    parts = []
+    if facts:
+        torch = f", torch {facts.torch}" if facts.torch else ""
+        parts.append(
+            f"Last executed {facts.executed} in {facts.took} on {escape(facts.device)} "
+            f"({facts.profile} profile{torch}, Python {facts.python})."
+        )
+    if colab_base:
+        parts.append(f'<a href="{escape(colab_base)}{chapter.stem}.ipynb">Open in Colab</a> ·')
+    parts.append(f'<a href="../colab/{chapter.stem}.ipynb" download>Download the Colab copy</a>')
+    return " ".join(parts)
+
+
+def chapter_table(rows: Iterable[tuple[Chapter, Facts | None, str]]) -> str:
+    """Return the table of the landing page from (chapter, its facts, what it needs)."""
+    lines = ["| Chapter | Needs | Time | Executed on | Last executed |", "|---|---|---|---|---|"]
+    for chapter, facts, needs in rows:
+        measured = [facts.took, facts.device, facts.executed] if facts else ["—"] * 3
+        link = f"[{chapter.number}. {chapter.title}]({chapter.path.name})"
+        lines.append("| " + " | ".join([link, needs, *measured]) + " |")
+    return "\n".join(lines)
+
+
+def needs(metadata: Mapping[str, Any]) -> str:
+    """Return what a chapter's quick profile needs, from ``metadata.bookkit.needs`` of its notebook."""
+    return str((metadata.get("bookkit") or {}).get("needs", NEEDS))
+
+
+def _torch_version() -> str:
+    try:
+        return version("torch").split("+")[0]
+    except PackageNotFoundError:
+        return ""

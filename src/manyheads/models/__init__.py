@@ -1,0 +1,11 @@
+"""Torch modules, small enough to read: attention with every option the book needs, and the head counts of its layers.
+
+>>> from manyheads.models import Attention, AttentionSpec
+>>> attention = Attention(AttentionSpec(d_model=64, n_heads=4, causal=True))
+"""
+
+from manyheads.models import schedules, seeds
+from manyheads.models.attention import Attention
+from manyheads.models.spec import AttentionSpec
+
+__all__ = ["Attention", "AttentionSpec", "schedules", "seeds"]

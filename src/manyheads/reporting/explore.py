@@ -1,0 +1,170 @@
+"""Explorers: a figure with sliders that moves in the book with no kernel, in Jupyter, and in Colab.
+
+- **In the book** every state is drawn beforehand and the sliders pick one in the browser (``Stack`` and ``jslink``).
+- **With a kernel** the figure is drawn when a slider moves, into one widget that is overwritten. This also serves
+  ipywidgets 7 in Colab, which has no ``Stack``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ipywidgets as widgets
+from matplotlib.figure import Figure
+
+from manyheads.reporting.figures import svg
+from manyheads.reporting.progress import output_is_stored, progress
+
+MAX_STATES = 60  # drawn beforehand, a page of this many figures is still light
+_WIDE = {"width": "100%"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One slider: the values it takes, the label beside it, and the value it starts at (the first by default)."""
+
+    values: Sequence[Any]
+    label: str = ""
+    start: Any = None
+    format: Callable[[Any], str] = str
+
+
+class Explorer:
+    """A movable figure; :func:`explore` makes one. ``widget`` is the ipywidgets tree, ``picture`` its first state."""
+
+    def __init__(self, draw: Callable[..., Figure | tuple[Figure, str]], axes: dict[str, Axis], static: bool):
+        self._draw, self.axes, self.static = draw, axes, static
+        self._start = {name: axis.start for name, axis in axes.items()}
+        self.picture = self.state(**self._start)
+        self.sliders = {name: self._slider(axis) for name, axis in axes.items()}
+        view = self._stack({}) if static else self._live()
+        self.widget = widgets.VBox([*self.sliders.values(), view], layout=_WIDE)
+        self.widget.add_class("mh-explorer")
+
+    def state(self, **values: Any) -> str:
+        """Draw one state and return its HTML figure; ``values`` names every axis."""
+        drawn = self._draw(**values)
+        words = ", ".join(
+            f"{self.axes[name].label} = {self.axes[name].format(value)}" for name, value in values.items()
+        )
+        figure, alt = drawn if isinstance(drawn, tuple) else (drawn, "")
+        return svg(figure, f"{alt} ({words})" if alt else words)
+
+    def _slider(self, axis: Axis) -> widgets.SelectionSlider:
+        return widgets.SelectionSlider(
+            options=[(axis.format(value), index) for index, value in enumerate(axis.values)],
+            index=list(axis.values).index(axis.start),
+            description=axis.label,
+            continuous_update=True,
+            style={"description_width": "initial"},
+            layout={"width": "100%", "max_width": "34rem"},
+        )
+
+    def _stack(self, fixed: dict[str, Any]) -> widgets.Widget:
+        """Nested stacks, one level an axis; every stack of a level follows that level's slider."""
+        states = progress(total=math.prod(len(axis.values) for axis in self.axes.values()), desc="drawing states")
+
+        def level(fixed: dict[str, Any]) -> widgets.Widget:
+            if len(fixed) == len(self.axes):
+                states.update()
+                return _figure(self.picture if fixed == self._start else self.state(**fixed))
+            name = list(self.axes)[len(fixed)]
+            children = [level({**fixed, name: value}) for value in self.axes[name].values]
+            stack = widgets.Stack(children, selected_index=self.sliders[name].index, layout=_WIDE)
+            widgets.jslink((self.sliders[name], "index"), (stack, "selected_index"))
+            return stack
+
+        with states:
+            return level(fixed)
+
+    def _live(self) -> widgets.HTML:
+        figure = _figure(self.picture)
+
+        def redraw(_change: Any) -> None:
+            figure.value = self.state(
+                **{name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
+            )
+
+        for slider in self.sliders.values():
+            slider.observe(redraw, "index")
+        return figure
+
+    def __repr__(self) -> str:
+        return "Explorer: " + ", ".join(
+            f"{axis.label} in {{{', '.join(map(axis.format, axis.values))}}}" for axis in self.axes.values()
+        )
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import publish_display_data
+
+        # One bundle: the widget where widgets live, else the first state as a still figure.
+        publish_display_data(
+            {
+                "text/plain": repr(self),
+                "text/html": self.picture,
+                "application/vnd.jupyter.widget-view+json": {
+                    "version_major": 2,
+                    "version_minor": 0,
+                    "model_id": self.widget.model_id,
+                },
+            }
+        )
+
+
+def explore(
+    draw: Callable[..., Figure | tuple[Figure, str]], static: bool | None = None, **axes: Axis | Sequence[Any]
+) -> Explorer:
+    """Make a figure movable along named axes.
+
+    Parameters
+    ----------
+    draw
+        Called with one keyword an axis; returns a figure of :func:`manyheads.reporting.figures.canvas`, or a pair
+        ``(figure, alt text)``. It must depend on its arguments only.
+    static
+        Draw all states beforehand (True) or on demand (False). By default: beforehand when the output is stored, as
+        in the book; on demand with a person at the kernel, and wherever ipywidgets has no ``Stack``.
+    **axes
+        An :class:`Axis`, or just its values. At most 60 states in all.
+
+    Raises
+    ------
+    ValueError
+        Without an axis, with an empty axis, a repeated value, a start that is not a value, or over 60 states.
+    RuntimeError
+        For ``static=True`` with an ipywidgets that has no ``Stack``.
+    """
+    if not axes:
+        raise ValueError("explore needs at least one axis, for example explore(draw, n_heads=[1, 2, 4])")
+    resolved = {name: _resolve(name, axis) for name, axis in axes.items()}
+    states = math.prod(len(axis.values) for axis in resolved.values())
+    if states > MAX_STATES:
+        sizes = " x ".join(f"{len(axis.values)} {name}" for name, axis in resolved.items())
+        raise ValueError(f"{sizes} = {states} states, at most {MAX_STATES} fit a page: thin out an axis")
+    has_stack = hasattr(widgets, "Stack")
+    if static and not has_stack:
+        raise RuntimeError(
+            f"ipywidgets {widgets.__version__} has no Stack, so states cannot be drawn beforehand; use static=False"
+        )
+    return Explorer(draw, resolved, output_is_stored() and has_stack if static is None else static)
+
+
+def _figure(html: str) -> widgets.HTML:
+    return widgets.HTML(html, layout=_WIDE)
+
+
+def _resolve(name: str, axis: Axis | Sequence[Any]) -> Axis:
+    axis = axis if isinstance(axis, Axis) else Axis(axis)
+    values = list(axis.values)
+    if not values:
+        raise ValueError(f"axis {name} has no values")
+    if any(a == b for a, b in itertools.combinations(values, 2)):
+        raise ValueError(f"axis {name} repeats a value: {values}")
+    start = values[0] if axis.start is None else axis.start
+    if start not in values:
+        raise ValueError(f"axis {name} cannot start at {start!r}; its values are {values}")
+    return Axis(values, axis.label or name.replace("_", " "), start, axis.format)

@@ -1,0 +1,21 @@
+"""Progress bars that appear after two seconds and never end up in stored output."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from tqdm.auto import tqdm
+
+STORED = "MANYHEADS_EXPLORE"  # set to "static" by whoever runs a notebook to keep its output
+
+
+def output_is_stored() -> bool:
+    """Whether this process fills a page rather than a person's screen."""
+    return os.environ.get(STORED) == "static"
+
+
+def progress(iterable: Iterable | None = None, **options: Any) -> tqdm:
+    """Return :class:`tqdm.auto.tqdm`, shown after two seconds of work and cleared when done; see its options."""
+    return tqdm(iterable, **{"delay": 2, "leave": False, "disable": output_is_stored(), **options})

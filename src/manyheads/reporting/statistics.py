@@ -1,0 +1,52 @@
+"""Intervals for means over seeds. A bootstrap on five seeds covers too little, so these are Student's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with its confidence interval ``[low, high]`` from ``n_seeds`` independent values (same unit as they)."""
+
+    mean: float
+    low: float
+    high: float
+    n_seeds: int
+    confidence: float = 0.95
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The interval as a pair."""
+        return self.low, self.high
+
+
+def student(values: ArrayLike, confidence: float = 0.95) -> Mean:
+    r"""Mean and Student-t interval, :math:`\bar x \pm t_{n-1} s / \sqrt n`.
+
+    Parameters
+    ----------
+    values
+        One number a seed, shape [n_seeds], n_seeds at least 2. Pass differences for a paired comparison.
+    confidence
+        Coverage for normal data, between 0 and 1.
+
+    Raises
+    ------
+    ValueError
+        With fewer than two seeds, values that are not finite, or a confidence outside (0, 1).
+    """
+    values = np.asarray(values, dtype=float)
+    if values.ndim != 1 or values.size < 2:
+        raise ValueError(f"values has shape {values.shape}: an interval needs one number from each of at least 2 seeds")
+    if not np.isfinite(values).all():
+        raise ValueError(f"values holds {np.count_nonzero(~np.isfinite(values))} numbers that are not finite")
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence={confidence} must lie between 0 and 1, for example 0.95")
+    mean = float(values.mean())
+    half = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1) * stats.sem(values))
+    return Mean(mean, mean - half, mean + half, int(values.size), confidence)

@@ -1,0 +1,105 @@
+import subprocess
+
+import pytest
+
+from bookkit import pipeline, site, toc
+from bookkit.errors import SiteError
+
+pytestmark = pytest.mark.slow
+PAGE = {"book/index.md": b"# Title\n", "_toc.yml": b"format: jb-book\nroot: book/index\n"}
+
+
+def staged(project, **changes):
+    """A site of one page, quick to build."""
+    config = (project.root / "_config.yml").read_text().replace("bibtex_bibfiles: [book/references.bib]\n", "")
+    config = config.replace("sphinxcontrib.bibtex, ", "")
+    return {"_config.yml": config.encode(), **PAGE, **changes}
+
+
+def test_built_once_and_then_left_alone(project):
+    assert site.publish(project, staged(project), {"colab/a.ipynb": b"{}"}) is True
+    assert (project.html / "book/index.html").is_file()
+    assert (project.html / "colab/a.ipynb").read_bytes() == b"{}"
+    stamp = (project.html / "index.html").stat().st_mtime_ns
+    assert site.publish(project, staged(project), {"colab/a.ipynb": b"{}"}) is False
+    assert (project.html / "index.html").stat().st_mtime_ns == stamp
+
+
+def test_any_change_builds_again(project, monkeypatch):
+    builds = []
+
+    def fake(project, stage, output):
+        builds.append(stage)
+        (output / "html").mkdir()
+        (output / "html/index.html").write_text("page")
+        return output / "html"
+
+    monkeypatch.setattr(site, "_sphinx", fake)
+    styled = {"book/_static/a.css": b"a {}"}
+    assert site.publish(project, staged(project), {}) is True
+    assert site.publish(project, staged(project, **styled), {}) is True
+    (project.source / "manyheads/new.py").touch()  # the API page may show it
+    assert site.publish(project, staged(project, **styled), {}) is True
+    (project.root / "requirements.txt").write_text("sphinx==0\n")
+    assert site.publish(project, staged(project), {}) is True
+    assert site.publish(project, staged(project), {"more": b""}) is True
+    assert site.publish(project, staged(project), {"more": b""}) is False
+    assert len(builds) == 5
+    assert not (project.build / "stage/book/_static/a.css").exists()  # nothing of earlier stages is left
+
+
+def test_a_warning_stops_the_build_every_time(project):
+    bad = staged(project, **{"book/index.md": b"# Title\n\nSee {ref}`nowhere`.\n"})
+    for _ in range(2):
+        with pytest.raises(SiteError) as failure:
+            site.publish(project, bad, {})
+        lines = str(failure.value).splitlines()
+        assert lines[0] == "the site was not built, Sphinx found 1 warning:"
+        assert "book/index.md:3: WARNING: undefined label: 'nowhere'" in lines[1]
+        assert str(project.root) not in str(failure.value)
+        assert not project.html.exists()
+    assert [path.name for path in project.build.iterdir()] == ["stage"]
+
+
+def test_the_old_site_stays_until_a_new_one_is_complete(project, monkeypatch):
+    project.html.mkdir(parents=True)
+    (project.html / "index.html").write_text("old")
+    (project.html / site.FINGERPRINT).write_text("of older files")
+
+    def interrupted(*args, **kwargs):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(subprocess, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        site.publish(project, staged(project), {})
+    assert (project.html / "index.html").read_text() == "old"
+    assert sorted(path.name for path in project.build.iterdir()) == ["html", "stage"]
+
+
+def test_an_error_without_a_warning_shows_the_end_of_the_log(project):
+    with pytest.raises(SiteError, match=r"(?s)Table of Contents file is malformed"):
+        site.publish(project, staged(project, **{"_toc.yml": b"format: jb-book\n"}), {})
+
+
+def test_the_pages_of_the_small_book(built):
+    page = (built.html / "book/01_first.html").read_text()
+    assert "Last executed" in page
+    assert 'href="../colab/01_first.ipynb"' in page
+    assert (built.html / "colab/01_first.ipynb").is_file()
+    assert "<noscript><p>static picture</p></noscript>" in page
+    assert "application/vnd.jupyter.widget-state+json" in page
+    assert "01_first.html" in (built.html / "book/index.html").read_text()
+    assert "A1: exact" in (built.html / "book/scoreboard.html").read_text()
+
+
+def test_a_second_build_executes_and_builds_nothing(built, ledger, capsys):
+    def contents():
+        return {path: path.stat().st_mtime_ns for path in built.html.rglob("*")}
+
+    before = contents()
+    pipeline.build(built, ledger=ledger)
+    shown = capsys.readouterr().out
+    assert contents() == before
+    assert shown.count("cached") == len(toc.chapters(built))
+    assert "Site: unchanged" in shown
+    assert "make serve" in shown

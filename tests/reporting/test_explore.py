@@ -1,0 +1,96 @@
+import ipywidgets as widgets
+import pytest
+
+from manyheads.reporting import Axis, explore, figures
+from manyheads.reporting.explore import MAX_STATES
+
+
+def draw(n_heads, n_tokens):
+    figure, ax = figures.canvas(2, 1)
+    ax.set_title(f"H{n_heads}T{n_tokens}")
+    return figure, f"{n_heads} heads"
+
+
+AXES = {"n_heads": [1, 2, 4], "n_tokens": Axis([8, 16], "Tokens T", start=16)}
+
+
+def shown(widget):
+    """The picture a reader sees: follow the selected child of every stack."""
+    while not isinstance(widget, widgets.HTML):
+        widget = widget.children[widget.selected_index] if isinstance(widget, widgets.Stack) else widget.children[-1]
+    return widget.value
+
+
+def test_static_states_are_all_drawn_and_linked_over_the_whole_range(monkeypatch):
+    linked = []
+    monkeypatch.setattr(widgets, "jslink", lambda source, target: linked.append((source, target)))
+    explorer = explore(draw, static=True, **AXES)
+    assert "H1T16" in shown(explorer.widget)
+    for i, n_heads in enumerate([1, 2, 4]):
+        for j, n_tokens in enumerate([8, 16]):
+            explorer.sliders["n_heads"].index, explorer.sliders["n_tokens"].index = i, j
+            for (source, s), (target, t) in linked:  # what the browser does
+                setattr(target, t, getattr(source, s))
+            assert f"H{n_heads}T{n_tokens}" in shown(explorer.widget)
+            assert f"{n_heads} heads (n heads = {n_heads}, Tokens T = {n_tokens})" in shown(explorer.widget)
+
+
+def test_live_redraws_one_output():
+    explorer = explore(draw, static=False, **AXES)
+    assert not any(isinstance(child, widgets.Stack) for child in explorer.widget.children)
+    before = len(explorer.widget.children)
+    for i, n_heads in enumerate([1, 2, 4]):
+        explorer.sliders["n_heads"].index = i
+        assert f"H{n_heads}T16" in explorer.widget.children[-1].value
+    assert len(explorer.widget.children) == before
+
+
+def test_live_and_static_show_the_same_picture():
+    assert explore(draw, static=False, **AXES).picture == shown(explore(draw, static=True, **AXES).widget)
+
+
+def test_stored_output_is_static_and_a_person_gets_it_live(monkeypatch):
+    monkeypatch.setenv("MANYHEADS_EXPLORE", "static")
+    assert explore(draw, **AXES).static
+    monkeypatch.delenv("MANYHEADS_EXPLORE")
+    assert not explore(draw, **AXES).static
+
+
+def test_ipywidgets_without_stack_is_live(monkeypatch):
+    monkeypatch.setenv("MANYHEADS_EXPLORE", "static")
+    monkeypatch.delattr(widgets, "Stack")
+    explorer = explore(draw, **AXES)
+    explorer.sliders["n_heads"].index = 2
+    assert "H4T16" in explorer.widget.children[-1].value
+    with pytest.raises(RuntimeError, match="no Stack"):
+        explore(draw, static=True, **AXES)
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ({}, "at least one axis"),
+        ({"n": []}, "axis n has no values"),
+        ({"n": [1, 1]}, "repeats a value"),
+        ({"n": Axis([1, 2], start=3)}, "cannot start at 3"),
+        ({"n": range(MAX_STATES + 1)}, "at most 60"),
+        ({"n": range(8), "m": range(8)}, "8 n x 8 m = 64 states"),
+    ],
+)
+def test_bad_axes_are_refused_before_anything_is_drawn(axes, message):
+    def never(**_):
+        raise AssertionError("drawn")
+
+    with pytest.raises(ValueError, match=message):
+        explore(never, **axes)
+
+
+def test_the_output_bundle_holds_a_still_figure_beside_the_widget(monkeypatch):
+    published = []
+    monkeypatch.setattr("IPython.display.publish_display_data", published.append)
+    explorer = explore(draw, **AXES)
+    explorer._ipython_display_()
+    (bundle,) = published
+    assert bundle["text/html"] == explorer.picture
+    assert bundle["text/plain"] == "Explorer: n heads in {1, 2, 4}, Tokens T in {8, 16}"
+    assert bundle["application/vnd.jupyter.widget-view+json"]["model_id"] == explorer.widget.model_id
