@@ -1,0 +1,129 @@
+"""The committed notebooks: in order, in sync with the code, and the same bytes every time."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+from bookkit import normalise, parameters, pipeline, toc
+from bookkit.execute import execute
+from bookkit.project import Project
+
+PROJECT = Project.find()
+CHAPTERS = toc.chapters(PROJECT)
+SANITIZE = Path(__file__).with_name("nbval-sanitize.cfg")
+
+
+def nbval(*paths, cwd=None):
+    command = ["-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", f"--nbval-sanitize-with={SANITIZE}"]
+    return subprocess.run(
+        [sys.executable, *command, "-c", "/dev/null", *map(str, paths)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_committed_notebooks_and_the_scoreboard_are_in_order():
+    pipeline.check(PROJECT)
+
+
+def test_nbval_finds_the_stored_output_of_every_committed_notebook_again(root, monkeypatch):
+    monkeypatch.setenv("MANYHEADS_EXPLORE", "static")
+    done = nbval(*(chapter.path for chapter in CHAPTERS), cwd=root)
+    assert done.returncode == 0, done.stdout[-5000:]
+    assert re.search(r"\d{2,} passed", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "caught"),
+    [
+        ("1 + 1", "1 + 2", True),  # a changed number
+        ('print("same")', 'print("other")', True),  # a changed text
+        ("1 + 1", "1 + 1  # a comment", False),
+    ],
+)
+def test_nbval_catches_a_planted_change(tmp_path, old, new, caught):
+    cells = [nbformat.v4.new_code_cell(source) for source in ("1 + 1", 'print("same")')]
+    nb = nbformat.v4.new_notebook(cells=cells)
+    path = tmp_path / "planted.ipynb"
+    nbformat.write(nb, path)
+    subprocess.run(
+        [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", str(path)],
+        check=True,
+        capture_output=True,
+    )
+    nb = nbformat.read(path, 4)
+    for cell in nb.cells:
+        cell.source = cell.source.replace(old, new)
+    nbformat.write(nb, path)
+    assert (nbval(path).returncode != 0) == caught
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_two_executions_give_the_committed_bytes(chapter, site):
+    """The build has executed each chapter once; a second run must not differ by a byte, nor from what is committed."""
+    assert site.is_dir()
+    plan = parameters.resolve(chapter.read(), str(chapter), {"profile": "quick"})
+    again = normalise.text(normalise.normalise(execute(PROJECT, chapter, plan).nb, chapter.stem))
+    assert again == chapter.path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_papermill_runs_a_chapter_with_another_seed(chapter):
+    """No assertion or sentence of a chapter hangs on the one seed that is committed."""
+    plan = parameters.resolve(chapter.read(), str(chapter), {"profile": "quick", "seed": 1})
+    run = execute(PROJECT, chapter, plan)
+    assert normalise.problems(normalise.normalise(run.nb, chapter.stem)) == []
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_an_unknown_parameter_is_refused_before_anything_runs(chapter, root):
+    before = chapter.path.read_bytes()
+    done = subprocess.run(
+        [sys.executable, "-m", "bookkit", "build", "--only", str(chapter.number), "-p", "n_head", "3"],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "n_head" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert chapter.path.read_bytes() == before
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_a_chapter_has_what_a_chapter_needs(chapter):
+    nb = chapter.read()
+    words = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "markdown")
+    code = "\n".join(cell.source for cell in nb.cells if cell.cell_type == "code")
+    assert "<!-- facts -->" in words
+    assert len(re.findall(r"\{exercise\}", words)) >= 3
+    assert len(re.findall(r"\{solution-start\}", words)) == len(re.findall(r"\{exercise\}", words))
+    assert code.count("explore(") >= 2
+    assert "recordings.load(" in code
+    assert "## Sources" in words
+    assert "What would change our mind" in words
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_every_name_in_prose_is_glued_and_every_glued_name_is_used(chapter):
+    nb = chapter.read()
+    named = set(re.findall(r"\{glue:text\}`([^`:]+)", "\n".join(c.source for c in nb.cells)))
+    outputs = [output for cell in nb.cells for output in cell.get("outputs", [])]
+    glued = {output.metadata["scrapbook"]["name"] for output in outputs if "scrapbook" in output.get("metadata", {})}
+    assert named == glued
+
+
+@pytest.mark.parametrize("chapter", CHAPTERS, ids=str)
+def test_a_committed_notebook_names_no_path_of_a_machine_and_no_date(chapter):
+    outputs = json.dumps([cell.get("outputs", []) for cell in chapter.read().cells])
+    assert not re.search(r"(?<![\w.])/(home|root|work|Users|tmp)/", outputs)
+    assert "ipykernel_" not in outputs
+    assert "Last executed" not in outputs
