@@ -1,6 +1,5 @@
 """The script that runs before the widgets do, in a real browser on the built small book."""
 
-import shutil
 import threading
 
 import pytest
@@ -8,28 +7,15 @@ import pytest
 from bookkit import serve
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="module")
-def page(built):
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if chromium is None:
-        pytest.skip("no Chromium on this machine")
+def page(built, chromium):
     if not built.vendor.is_dir():
         pytest.skip("the browser scripts could not be fetched")
-    with serve.server(built, 0) as running, playwright.sync_playwright() as driver:
+    with serve.server(built, 0) as running:
         threading.Thread(target=running.serve_forever, daemon=True).start()
-        browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page()
+        page = chromium.new_page()
         page.seen, page.failures = [], []
         page.on("request", lambda request: page.seen.append(request.url))
         page.on("pageerror", lambda error: page.failures.append(str(error)))
@@ -37,7 +23,7 @@ def page(built):
         page.wait_for_selector('[role="slider"][aria-valuetext="1"]')
         page.wait_for_selector("mjx-container")
         yield page
-        browser.close()
+        page.close()
         running.shutdown()
 
 
