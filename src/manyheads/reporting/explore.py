@@ -16,8 +16,8 @@ from typing import Any
 import ipywidgets as widgets
 from matplotlib.figure import Figure
 
+from manyheads.progress import output_is_stored, progress
 from manyheads.reporting.figures import svg
-from manyheads.reporting.progress import output_is_stored, progress
 
 MAX_STATES = 60  # drawn beforehand, a page of this many figures is still light
 _WIDE = {"width": "100%"}

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from manyheads.files import write_whole
 from manyheads.names import unknown
-from manyheads.reporting.files import write_whole
 from manyheads.reporting.paths import data_root
 
 SCHEMA = 1

@@ -1,4 +1,4 @@
-from manyheads.reporting import progress
+from manyheads.progress import progress
 
 
 def test_stored_output_stays_quiet(monkeypatch, capsys):

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from manyheads.reporting.files import write_whole
+from manyheads.files import write_whole
 
 
 def test_text_and_bytes_are_written_as_they_are(tmp_path):
