@@ -288,8 +288,8 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
         "# Scoreboard",
         "",
         "Which claims of the papers did we check, and what came out? This page is generated from the verdict cards of",
-        "the executed chapters. A rule in the ledger, fixed beside the claim, turns each estimate and interval into a",
-        "verdict; nobody types one in.",
+        "the executed chapters. A rule, fixed beside the claim before anything is measured, turns each estimate and",
+        "interval into a verdict; nobody types one in. " + f"{len(found)} of {len(ledger())} claims are judged so far.",
         "",
         "| Verdict | Meaning | Claims |",
         "|---|---|---|",
@@ -308,10 +308,12 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
         if not group:
             continue
         judged = title == "Judged"
-        columns = ["Id", "Claim", "Source reports", *(["We measured", "Verdict"] if judged else []), "Chapter"]
+        columns = ["Id", "Claim", "Source reports", "What is measured, and the rule"]
+        columns += ["We measured", "Verdict", "Chapter"] if judged else ["Chapter"]
         lines += [f"## {title}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for c in group:
-            row = [c.id, f"{c.statement} *{c.source}*", c.reported]
+            rule = c.rule.in_words()
+            row = [c.id, f"{c.statement} *{c.source}*", c.reported, f"{c.measure}; *{rule}*"]
             if judged:
                 v = found.get(c.id)
                 row += [v["measured"], f"{MARKS[v['verdict']]} {v['verdict']}"] if v else ["—", "not judged"]

@@ -40,7 +40,7 @@ class Explorer:
         self._draw, self.axes, self.static = draw, axes, static
         self._start = {name: axis.start for name, axis in axes.items()}
         self.picture = self.state(**self._start)
-        self.sliders = {name: self._slider(axis) for name, axis in axes.items()}
+        self.sliders = {name: slider(axis) for name, axis in axes.items()}
         view = self._stack({}) if static else self._live()
         self.widget = widgets.VBox([*self.sliders.values(), view], layout=_WIDE)
         self.widget.add_class("mh-explorer")
@@ -53,16 +53,6 @@ class Explorer:
         )
         figure, alt = drawn if isinstance(drawn, tuple) else (drawn, "")
         return svg(figure, f"{alt} ({words})" if alt else words)
-
-    def _slider(self, axis: Axis) -> widgets.SelectionSlider:
-        return widgets.SelectionSlider(
-            options=[(axis.format(value), index) for index, value in enumerate(axis.values)],
-            index=list(axis.values).index(axis.start),
-            description=axis.label,
-            continuous_update=True,
-            style={"description_width": "initial"},
-            layout={"width": "100%", "max_width": "34rem"},
-        )
 
     def _stack(self, fixed: dict[str, Any]) -> widgets.Widget:
         """Nested stacks, one level an axis; every stack of a level follows that level's slider."""
@@ -140,7 +130,7 @@ def explore(
     """
     if not axes:
         raise ValueError("explore needs at least one axis, for example explore(draw, n_heads=[1, 2, 4])")
-    resolved = {name: _resolve(name, axis) for name, axis in axes.items()}
+    resolved = {name: resolve(name, axis) for name, axis in axes.items()}
     states = math.prod(len(axis.values) for axis in resolved.values())
     if states > MAX_STATES:
         sizes = " x ".join(f"{len(axis.values)} {name}" for name, axis in resolved.items())
@@ -153,11 +143,24 @@ def explore(
     return Explorer(draw, resolved, output_is_stored() and has_stack if static is None else static)
 
 
+def slider(axis: Axis) -> widgets.SelectionSlider:
+    """Return the slider of a resolved axis; its ``index`` numbers the axis' values."""
+    return widgets.SelectionSlider(
+        options=[(axis.format(value), index) for index, value in enumerate(axis.values)],
+        index=list(axis.values).index(axis.start),
+        description=axis.label,
+        continuous_update=True,
+        style={"description_width": "initial"},
+        layout={"width": "100%", "max_width": "34rem"},
+    )
+
+
 def _figure(html: str) -> widgets.HTML:
     return widgets.HTML(html, layout=_WIDE)
 
 
-def _resolve(name: str, axis: Axis | Sequence[Any]) -> Axis:
+def resolve(name: str, axis: Axis | Sequence[Any]) -> Axis:
+    """Fill in an axis' label and start, and refuse one without values, with a repeated value or a foreign start."""
     axis = axis if isinstance(axis, Axis) else Axis(axis)
     values = list(axis.values)
     if not values:

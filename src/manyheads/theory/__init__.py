@@ -6,6 +6,6 @@
 2359296
 """
 
-from manyheads.theory import costs, patterns
+from manyheads.theory import costs, decoding, patterns, softmax
 
-__all__ = ["costs", "patterns"]
+__all__ = ["costs", "decoding", "patterns", "softmax"]

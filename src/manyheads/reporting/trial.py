@@ -1,0 +1,74 @@
+"""Experiments on demand: choose values with sliders, press a button, see what comes out.
+
+For work that is too long to do at every move of a slider, such as training. It needs a kernel: in the book, a line says
+so; in Jupyter and Colab the button is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ipywidgets as widgets
+from matplotlib.figure import Figure
+
+from manyheads.progress import output_is_stored
+from manyheads.reporting.explore import Axis, resolve, slider
+from manyheads.reporting.figures import svg
+
+
+class Trial:
+    """Sliders, a button and one figure; :func:`trial` makes one."""
+
+    def __init__(self, run: Callable[..., tuple[Figure, str]], axes: dict[str, Axis], button: str):
+        self._run, self.axes = run, axes
+        self.sliders = {name: slider(axis) for name, axis in axes.items()}
+        self.button = widgets.Button(description=button, button_style="primary")
+        self.output = widgets.HTML(layout={"width": "100%"})
+        self.button.on_click(self._clicked)
+        self.widget = widgets.VBox([*self.sliders.values(), self.button, self.output], layout={"width": "100%"})
+        self.widget.add_class("mh-explorer")
+
+    def _clicked(self, _button: Any) -> None:
+        label, self.button.disabled = self.button.description, True
+        self.button.description, self.output.value = "running …", ""
+        try:
+            values = {name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
+            self.output.value = svg(*self._run(**values))
+        finally:  # an interrupt or an error must leave a button that can be pressed again
+            self.button.description, self.button.disabled = label, False
+
+    def __repr__(self) -> str:
+        return f"{self.button.description}: " + ", ".join(axis.label for axis in self.axes.values())
+
+    def _ipython_display_(self) -> None:
+        from IPython.display import display, publish_display_data
+
+        if not output_is_stored():
+            display(self.widget)
+            return
+        choices = ", ".join(axis.label for axis in self.axes.values())
+        text = f"With a kernel (Colab, Jupyter), sliders for {choices} and a button \u201c{self.button.description}\u201d stand here."
+        publish_display_data({"text/plain": text, "text/html": f'<p class="mh-trial">{text}</p>'})
+
+
+def trial(run: Callable[..., tuple[Figure, str]], button: str = "Run", **axes: Axis | Sequence[Any]) -> Trial:
+    """Run an experiment with chosen values at the press of a button.
+
+    Parameters
+    ----------
+    run
+        Called with one keyword an axis; returns a figure and its text. It may take minutes; progress bars show.
+    button
+        What the button says.
+    **axes
+        As for :func:`manyheads.reporting.explore.explore`, of any size.
+
+    Raises
+    ------
+    ValueError
+        Without an axis, with an empty axis, a repeated value, or a start that is not a value.
+    """
+    if not axes:
+        raise ValueError("trial needs at least one axis, for example trial(run, n_heads=[1, 2, 4])")
+    return Trial(run, {name: resolve(name, axis) for name, axis in axes.items()}, button)

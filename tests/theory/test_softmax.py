@@ -1,0 +1,154 @@
+import math
+
+import pytest
+import torch
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from manyheads.theory import softmax
+
+TOKENS = st.integers(1, 300)
+BETAS = st.floats(0.01, 200)
+RANGES = st.one_of(st.just(math.inf), st.floats(0.01, 50))
+
+
+def error(values, beta):
+    """max - softmax average, in the numerically kind form."""
+    gaps = values.max() - values
+    weights = (-beta * gaps).softmax(-1)
+    return float((weights * gaps).sum())
+
+
+@pytest.mark.parametrize(("beta", "expected"), [(5, 0.461426), (50, 0.0461426), (500, 0.00461426)])
+def test_the_published_values_at_64_tokens(beta, expected):
+    assert softmax.retrieval_error_bound(64, beta) == pytest.approx(expected, rel=2e-6)
+
+
+def test_two_tokens_and_a_bounded_range():
+    assert softmax.retrieval_error_bound(2, 5) == pytest.approx(0.0556929, rel=2e-6)
+    assert softmax.retrieval_error_bound(64, 2, value_range=1) == pytest.approx(0.895, abs=5e-4)
+
+
+@given(TOKENS, BETAS, RANGES)
+@settings(deadline=None)
+def test_the_worst_case_attains_the_bound_at_its_edge(n_tokens, beta, value_range):
+    bound = softmax.retrieval_error_bound(n_tokens, beta, value_range)
+    values = softmax.worst_case_scores(n_tokens, beta, value_range)
+    assert error(values, beta) == pytest.approx(bound, rel=1e-9, abs=1e-15)
+    assert values.max() - values.min() <= value_range
+
+
+@given(st.integers(2, 40), BETAS, RANGES, st.integers(0, 9999))
+@settings(deadline=None)
+def test_random_values_stay_below_the_bound(n_tokens, beta, value_range, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scale = min(value_range, 10 / beta)
+    values = scale * torch.rand(n_tokens, generator=generator, dtype=torch.float64)
+    assert error(values, beta) <= softmax.retrieval_error_bound(n_tokens, beta, value_range) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("n_tokens", [2, 3, 8])
+@pytest.mark.parametrize("value_range", [0.5, 1.0, 2.5, math.inf])
+def test_an_optimiser_cannot_beat_the_bound_and_reaches_it(n_tokens, value_range):
+    """Adversarial search over all values, from several starts, in both branches."""
+    best = 0.0
+    for seed in range(4):
+        start = torch.rand(n_tokens - 1, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).numpy()
+        found = minimize(
+            lambda gaps: -error(-torch.cat([torch.zeros(1, dtype=torch.float64), torch.tensor(gaps)]), 1.0),
+            start,
+            bounds=[(0, value_range)] * (n_tokens - 1),
+        )
+        best = max(best, -found.fun)
+    bound = softmax.retrieval_error_bound(n_tokens, 1.0, value_range)
+    assert best <= bound * (1 + 1e-9)
+    assert best == pytest.approx(bound, rel=1e-5)
+
+
+@given(st.integers(2, 300), st.floats(1e-4, 10), RANGES)
+@settings(deadline=None)
+def test_the_inverse_gives_the_smallest_sharpness(n_tokens, tolerance, value_range):
+    beta = softmax.sharpness_for(n_tokens, tolerance, value_range)
+    assert softmax.retrieval_error_bound(n_tokens, beta, value_range) <= tolerance * (1 + 1e-9)
+    if beta:
+        assert softmax.retrieval_error_bound(n_tokens, beta, value_range) == pytest.approx(tolerance, rel=1e-6)
+
+
+@given(st.integers(2, 300), st.floats(0.01, 100))
+@settings(deadline=None)
+def test_the_two_branches_meet(n_tokens, beta):
+    edge = softmax._worst_gap(n_tokens) / beta
+    below, above = (softmax.retrieval_error_bound(n_tokens, beta, edge * f) for f in (1 - 1e-9, 1 + 1e-9))
+    assert below == pytest.approx(above, rel=1e-6)
+
+
+@given(st.integers(2, 300), st.floats(0.01, 100), st.floats(0.01, 100), RANGES)
+@settings(deadline=None)
+def test_sharper_is_never_worse(n_tokens, beta, more, value_range):
+    bound = softmax.retrieval_error_bound
+    assert bound(n_tokens, beta + more, value_range) <= bound(n_tokens, beta, value_range) * (1 + 1e-12)
+
+
+def test_one_token_is_always_read_exactly():
+    for beta in (0, 1, 1e6):
+        assert softmax.retrieval_error_bound(1, beta) == 0
+    assert softmax.sharpness_for(1, 1e-9) == 0
+    assert softmax.gap_error_bound(1, 0, 5) == softmax.gap_for(1, 1e-9, 5) == 0
+    assert softmax.worst_case_scores(1, 2.0).tolist() == [0]
+
+
+def test_no_sharpness_means_the_mean():
+    assert softmax.retrieval_error_bound(4, 0, 1) == pytest.approx(3 / 4)
+    assert softmax.retrieval_error_bound(4, 0) == math.inf
+
+
+def test_huge_gaps_do_not_overflow():
+    assert softmax.gap_error_bound(8, 5000, 1) == 0
+    assert softmax.retrieval_error_bound(8, 1e6, 1e6) == pytest.approx(0, abs=1e-5)
+
+
+@given(st.integers(2, 60), st.floats(0, 30), st.floats(0.01, 10), st.integers(0, 999))
+@settings(deadline=None)
+def test_a_score_gap_bounds_the_error_of_any_value_and_is_sharp(n_tokens, gap, value_range, seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores = -gap - torch.rand(n_tokens, generator=generator, dtype=torch.float64) * 3
+    scores[0] = 0
+    values = value_range * torch.rand(n_tokens, generator=generator, dtype=torch.float64)
+    bound = softmax.gap_error_bound(n_tokens, gap, value_range)
+    assert abs(scores.softmax(-1) @ values - values[0]) <= bound * (1 + 1e-12)
+    scores[1:], values[:] = -gap, value_range
+    values[0] = 0
+    assert float(scores.softmax(-1) @ values) == pytest.approx(bound, rel=1e-9)
+    assume(bound > 1e-12)
+    assert softmax.gap_for(n_tokens, bound, value_range) == pytest.approx(gap, abs=1e-5)
+
+
+@given(st.integers(2, 20), st.floats(0.1, 40), st.integers(0, 999))
+@settings(deadline=None)
+def test_a_value_below_the_maximum_fades_at_least_as_fast_as_stated(n_tokens, beta, seed):
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.rand(n_tokens, generator=generator, dtype=torch.float64).requires_grad_()
+    y = (beta * x).softmax(-1) @ torch.sin(3 * x)
+    (slopes,) = torch.autograd.grad(y, x)
+    gaps = (x.max() - x).tolist()
+    for gap, slope in zip(gaps, slopes.tolist(), strict=True):
+        assert abs(slope) <= softmax.visibility_bound(gap, beta, value_range=2, slope=3) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: softmax.retrieval_error_bound(0, 1), "n_tokens"),
+        (lambda: softmax.retrieval_error_bound(4, -1), "beta=-1 must be at least 0"),
+        (lambda: softmax.retrieval_error_bound(4, math.nan), "beta=nan"),
+        (lambda: softmax.retrieval_error_bound(4, 1, -2), "value_range=-2"),
+        (lambda: softmax.sharpness_for(4, 0), "tolerance=0 must be a finite number above 0"),
+        (lambda: softmax.worst_case_scores(4, 0), "beta=0"),
+        (lambda: softmax.gap_for(4, -1, 1), "tolerance=-1"),
+        (lambda: softmax.gap_error_bound(4, -1, 1), "gap=-1"),
+    ],
+)
+def test_bad_arguments_are_refused(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
