@@ -48,7 +48,8 @@ class Trial:
             display(self.widget)
             return
         choices = ", ".join(axis.label for axis in self.axes.values())
-        text = f"With a kernel (Colab, Jupyter), sliders for {choices} and a button \u201c{self.button.description}\u201d stand here."
+        button = f"\u201c{self.button.description}\u201d"
+        text = f"With a kernel (Colab, Jupyter), sliders for {choices} and a button {button} stand here."
         publish_display_data({"text/plain": text, "text/html": f'<p class="mh-trial">{text}</p>'})
 
 

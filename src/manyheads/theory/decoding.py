@@ -5,8 +5,8 @@ of Yu, Jiang, Bao & Li 2026 (claims I4 and I5):
 
 **Amplification.** Let :math:`a : [0,1]^m \to [0,B]^n` be any map and F a decoder with
 :math:`\|F(a(z)) - z\|_\infty \le \varepsilon`. The :math:`(j+1)^m` points of a grid of spacing :math:`1/j` have states
-at least :math:`(1/j - 2\varepsilon)/K` apart, K being F's Lipschitz constant in the sup norm, and a box has only so much
-room, so for every whole :math:`j < 1/(2\varepsilon)`
+at least :math:`(1/j - 2\varepsilon)/K` apart, K being F's Lipschitz constant in the sup norm, and a box has only so
+much room, so for every whole :math:`j < 1/(2\varepsilon)`
 
 .. math:: K \ge \frac{1/j - 2\varepsilon}{B} \Big( (j+1)^{m/n} - 1 \Big) \approx \varepsilon^{\,1 - m/n} / B .
 
@@ -57,7 +57,7 @@ def amplification_bound(n_numbers: int, n_state: int, tolerance: float, state_ra
 
 @dataclass(frozen=True)
 class Decoder:
-    """A hidden ReLU layer per state coordinate: ``knots`` [L], ``slopes`` [L, m/n], ``offset`` [m/n]; the same for all n."""
+    """A hidden ReLU layer per coordinate: ``knots`` [b^(m/n)], ``slopes`` [knots, m/n], ``offset`` [m/n], shared by all."""
 
     n_numbers: int
     n_state: int
@@ -84,7 +84,7 @@ class Decoder:
         return (digits * places).sum(-1)
 
     def decode(self, state: Tensor) -> Tensor:
-        """Give back the numbers, [..., n] to [..., m]: ``offset + slopes . relu(state - knots)`` for each coordinate."""
+        """Give back the numbers, [..., n] to [..., m]: ``offset + slopes . relu(state - knots)`` per coordinate."""
         hidden = (state[..., None] - self.knots).relu()
         return (hidden @ self.slopes + self.offset).flatten(-2)
 

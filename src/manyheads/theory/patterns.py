@@ -6,8 +6,8 @@ is added to a whole row. So a pattern :math:`P` with positive entries is in reac
 
 .. math:: D_{\min}(P) = \operatorname{rank}\big(\log P \,(I - \tfrac1T 1 1^\top)\big) \le T - 1 .
 
-The argument is that of the softmax bottleneck (Yang et al. 2018, arXiv 1711.03953), applied to attention; the bottleneck
-in attention was found by Bhojanapalli et al. 2020 (arXiv 2002.07028), the count for a given pattern is ours (chapter 1).
+The argument is that of the softmax bottleneck (Yang et al. 2018, arXiv 1711.03953), applied to attention. The
+bottleneck in attention was found by Bhojanapalli et al. 2020 (arXiv 2002.07028); the count for a given pattern is ours.
 """
 
 from __future__ import annotations
