@@ -308,16 +308,16 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
         if not group:
             continue
         judged = title == "Judged"
-        columns = ["Id", "Claim", "Source reports", "What is measured, and the rule"]
-        columns += ["We measured", "Verdict", "Chapter"] if judged else ["Chapter"]
+        columns = ["Id", "Claim", "What is measured, and the rule", *(["Verdict"] if judged else ["Chapter"])]
         lines += [f"## {title}", "", f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
         for c in group:
-            rule = c.rule.in_words()
-            row = [c.id, f"{c.statement} *{c.source}*", c.reported, f"{c.measure}; *{rule}*"]
-            if judged:
-                v = found.get(c.id)
-                row += [v["measured"], f"{MARKS[v['verdict']]} {v['verdict']}"] if v else ["—", "not judged"]
-            row.append(str(c.chapter))
+            row = [c.id, f"{c.statement} *{c.source}: {c.reported}.*", f"{c.measure}; *{c.rule.in_words()}*"]
+            if not judged:
+                row.append(str(c.chapter))
+            elif v := found.get(c.id):
+                row.append(f"**{MARKS[v['verdict']]} {v['verdict']}**: {v['measured']} (chapter {c.chapter})")
+            else:
+                row.append(f"not judged (chapter {c.chapter})")
             lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
         lines.append("")
     return "\n".join(lines)

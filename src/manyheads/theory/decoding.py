@@ -57,7 +57,7 @@ def amplification_bound(n_numbers: int, n_state: int, tolerance: float, state_ra
 
 @dataclass(frozen=True)
 class Decoder:
-    """A hidden ReLU layer per coordinate: ``knots`` [b^(m/n)], ``slopes`` [knots, m/n], ``offset`` [m/n], shared by all."""
+    """A hidden ReLU layer a coordinate: ``knots`` [b^(m/n)], ``slopes`` [knots, m/n], ``offset`` [m/n], all shared."""
 
     n_numbers: int
     n_state: int

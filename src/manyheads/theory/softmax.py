@@ -9,8 +9,8 @@ with Lambert's function :math:`W` (:math:`W(z)\,e^{W(z)} = z`). The bound is att
 tie at :math:`u/\beta` below the maximum, :math:`u = 1 + W((T-1)/e)`. If all values lie in an interval of length R with
 :math:`\beta R < u`, that is out of reach, and the sharp bound is :math:`R (T-1) / (e^{\beta R} + T - 1)`.
 
-**Another value.** If the winning score beats all others by at least a gap :math:`\gamma`, the value that is read differs
-from the winner's by at most :math:`R (T-1) / (e^\gamma + T - 1)`, R being the range of the values; sharp as well.
+**Another value.** If the winning score beats all others by at least a gap :math:`\gamma`, the value that is read
+differs from the winner's by at most :math:`R (T-1) / (e^\gamma + T - 1)`, R being the range of the values; sharp too.
 
 Ours (claim X3); proofs are in chapter 2. Scores and gaps are in nats, values and errors in the unit of the values.
 """
