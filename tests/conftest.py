@@ -1,4 +1,4 @@
-"""A real browser, started once for all tests that look at pages."""
+"""A real browser, started once for all tests that look at pages, and one thread for those that want no more."""
 
 import os
 import shutil
@@ -10,6 +10,17 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 )
+
+
+@pytest.fixture
+def one_thread():
+    """Tiny models gain nothing from several threads, which on a busy machine mostly wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

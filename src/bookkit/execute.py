@@ -101,6 +101,7 @@ def _kernel_environment(project: Project, parameters: Mapping[str, str | int], s
     return {
         "PYTHONPATH": os.pathsep.join(path),
         "PYTHONHASHSEED": "0",
+        "OMP_NUM_THREADS": "1",  # sums depend on the number of threads; and small models gain nothing from two
         "MANYHEADS_PROFILE": str(parameters.get("profile", DEFAULT_PROFILE)),
         "MANYHEADS_EXPLORE": "static",  # explorers draw all their states instead of waiting for a kernel
         "IPYTHONDIR": scratch,  # no start-up files or history of the person who runs it

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tqdm.auto import tqdm
@@ -14,6 +15,20 @@ STORED = "MANYHEADS_EXPLORE"  # set to "static" by whoever runs a notebook to ke
 def output_is_stored() -> bool:
     """Whether this process fills a page rather than a person's screen."""
     return os.environ.get(STORED) == "static"
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Show no progress bar inside the block, for work that is itself a step of a bar."""
+    before = os.environ.get(STORED)
+    os.environ[STORED] = "static"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[STORED]
+        else:
+            os.environ[STORED] = before
 
 
 def progress(iterable: Iterable | None = None, **options: Any) -> tqdm:

@@ -35,6 +35,7 @@ def test_the_committed_notebooks_and_the_scoreboard_are_in_order():
 
 def test_nbval_finds_the_stored_output_of_every_committed_notebook_again(root, monkeypatch):
     monkeypatch.setenv("MANYHEADS_EXPLORE", "static")
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     done = nbval(*(chapter.path for chapter in CHAPTERS), cwd=root)
     assert done.returncode == 0, done.stdout[-5000:]
     assert re.search(r"\d{2,} passed", done.stdout)

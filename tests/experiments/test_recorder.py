@@ -16,7 +16,7 @@ def room(tmp_path, monkeypatch):
 
 
 def record(room):
-    return recorder.record("tiny", shard_folder=room / "shards")
+    return recorder.record("tiny", shard_folder=room / "shards", n_jobs=1)
 
 
 def test_a_recording_holds_the_result_of_a_plain_run_and_replays(room):
@@ -43,6 +43,15 @@ def test_a_stopped_run_goes_on_with_the_missing_shards(room, monkeypatch):
     record(room)
     assert calls == [(4, 1.0), (5, 1.0), (6, 1.0), (6, 1.0)]
     assert recordings.load("tiny").result == recordings.plain(budgets.run(TINY))
+
+
+def test_two_processes_give_the_recording_of_one(room):
+    record(room)
+    alone = recordings.load("tiny")
+    recorder.record("tiny", shard_folder=room / "others", n_jobs=2)
+    together = recordings.load("tiny")
+    assert together.result == alone.result
+    assert together.provenance["processes"] == 2
 
 
 def test_shards_of_other_code_are_not_reused(room, monkeypatch):

@@ -85,9 +85,9 @@ def test_text_on_a_card_is_escaped():
         ({"id": "P1", "estimate": math.nan}, "not a finite number"),
         ({"id": "P1", "estimate": -1}, "cannot be negative"),
         ({"id": "A3", "estimate": 1.5}, "between 0 and 1"),
-        ({"id": "I4", "estimate": 0.3}, "95% interval"),
-        ({"id": "I4", "estimate": 0.3, "interval": (0.4, 0.5)}, "around estimate"),
-        ({"id": "I4", "estimate": 0.3, "interval": (0.2, 0.3, 0.4)}, "around estimate"),
+        ({"id": "A1", "estimate": 0.3}, "95% interval"),
+        ({"id": "A1", "estimate": 0.3, "interval": (0.4, 0.5)}, "around estimate"),
+        ({"id": "A1", "estimate": 0.3, "interval": (0.2, 0.3, 0.4)}, "around estimate"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

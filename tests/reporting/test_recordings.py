@@ -35,7 +35,7 @@ def test_what_is_loaded_is_what_was_saved_to_the_last_bit():
     assert recording.result == {"values": [[0.1, 1 / 3], [1e-300, -2.5]], "names": ["a", "b"]}
     assert recording.config["values"] == [0, 1, 2]
     assert len(recording.first_losses) == recordings.REPLAYED_STEPS
-    assert "cpu in 1.5 min" in recording.credit()
+    assert "cpu (1 x 1 threads) in 1.5 min" in recording.credit()
     assert recordings.names() == ["toy"]
 
 

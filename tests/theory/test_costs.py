@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from manyheads.models import Attention, AttentionSpec, schedules
+from manyheads.models import Attention, AttentionSpec, Encoder, EncoderSpec, schedules
 from manyheads.models.checks import divisors
 from manyheads.models.seeds import generator, initialise
 from manyheads.theory import costs
-from manyheads.theory.costs import cost, decoder_parameters
+from manyheads.theory.costs import cost, decoder_parameters, encoder_parameters
 
 light = settings(deadline=None, max_examples=100)
 
@@ -218,6 +218,27 @@ def test_decoder_counts_follow_the_feed_forward_width():
     assert decoder_parameters(2, 8, 10) == decoder_parameters(2, 8, 10, d_ff=32)
     attention = cost(AttentionSpec(8, 2), 1).parameters
     assert decoder_parameters(3, 8, 10, d_ff=1) == 3 * (attention + 16) + 80
+
+
+@light
+@given(st.data())
+def test_encoder_parameters_are_those_of_the_module(data):
+    size = st.integers(1, 9)
+    spec = EncoderSpec(
+        d_in=data.draw(size),
+        d_out=data.draw(size),
+        d_model=data.draw(size),
+        heads=data.draw(st.lists(size, min_size=1, max_size=3)),
+        d_head=2 * data.draw(size),
+        d_value=data.draw(st.none() | size),
+        d_ff=data.draw(st.none() | size),
+        ffn=data.draw(st.sampled_from(["gelu", "relu", "bilinear", "swiglu"])),
+        norm=data.draw(st.booleans()),
+        embedding=data.draw(st.sampled_from(["linear", "mlp"])),
+        position=data.draw(st.sampled_from(["none", "rope", "alibi"])),
+        bias=data.draw(st.booleans()),
+    )
+    assert encoder_parameters(spec) == sum(p.numel() for p in Encoder(spec, device="meta").parameters())
 
 
 # --- the rest -------------------------------------------------------------------------------------------------------

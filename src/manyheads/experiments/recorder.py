@@ -21,7 +21,7 @@ import torch
 import manyheads.experiments as experiments
 from manyheads.files import write_whole
 from manyheads.names import unknown
-from manyheads.progress import progress
+from manyheads.progress import progress, quiet
 from manyheads.reporting import recordings
 
 
@@ -35,7 +35,7 @@ def registry() -> dict[str, ModuleType]:
     return {name: module for module in modules for name in getattr(module, "RECORDINGS", {})}
 
 
-def record(name: str, shard_folder: str | Path = "_build/shards", n_jobs: int = 1) -> Path:
+def record(name: str, shard_folder: str | Path = "_build/shards", n_jobs: int | None = None) -> Path:
     """Run the full profile of an experiment and write ``recordings/NAME.json``.
 
     Parameters
@@ -46,7 +46,7 @@ def record(name: str, shard_folder: str | Path = "_build/shards", n_jobs: int = 
         Where finished shards wait for the others. They are kept per configuration and code, so that neither an
         old setting nor old code slips into a new recording.
     n_jobs
-        Processes for joblib.
+        Processes for joblib, each with its share of the threads; one a core by default.
 
     Raises
     ------
@@ -68,9 +68,12 @@ def record(name: str, shard_folder: str | Path = "_build/shards", n_jobs: int = 
 
     def one(shard: str, path: Path) -> None:
         start = time.perf_counter()
-        part = recordings.plain(module.run_shard(config, json.loads(shard)))
-        write_whole(path, json.dumps({"part": part, "seconds": time.perf_counter() - start}))
+        with quiet():
+            part = recordings.plain(module.run_shard(config, json.loads(shard)))
+        seconds = time.perf_counter() - start
+        write_whole(path, json.dumps({"part": part, "seconds": seconds, "threads": torch.get_num_threads()}))
 
+    n_jobs = n_jobs or joblib.cpu_count()
     # The bar shows the time left, estimated from the shards that are done.
     tasks = (joblib.delayed(one)(shard, path) for shard, path in missing.items())
     for _ in progress(
@@ -90,10 +93,10 @@ def record(name: str, shard_folder: str | Path = "_build/shards", n_jobs: int = 
         config=config,
         result=module.combine(config, [shard["part"] for shard in done]),
         first_losses=module.first_losses(replace(config, device="cpu"), recordings.REPLAYED_STEPS),
-        wall_seconds=sum(shard["seconds"] for shard in done),
-        device=f"cpu ({torch.get_num_threads()} threads)"
-        if config.device == "cpu"
-        else torch.cuda.get_device_name(config.device),
+        wall_seconds=sum(shard["seconds"] for shard in done) / n_jobs,
+        device=config.device if config.device == "cpu" else torch.cuda.get_device_name(config.device),
+        processes=n_jobs,
+        threads=max(shard["threads"] for shard in done),
     )
 
 

@@ -288,7 +288,7 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
         "# Scoreboard",
         "",
         "Which claims of the papers did we check, and what came out? This page is generated from the verdict cards of",
-        "the executed chapters. A rule, fixed beside the claim before anything is measured, turns each estimate and",
+        "the executed chapters. A rule, fixed beside the claim, turns each estimate and",
         "interval into a verdict; nobody types one in. " + f"{len(found)} of {len(ledger())} claims are judged so far.",
         "",
         "| Verdict | Meaning | Claims |",

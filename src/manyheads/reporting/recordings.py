@@ -46,7 +46,8 @@ class Recording:
         """One line for readers: date, device, time and versions of the run."""
         p = self.provenance
         return (
-            f"Recorded {p['date']} on {p['device']} in {p['wall_seconds'] / 60:.1f} min "
+            f"Recorded {p['date']} on {p['device']} ({p['processes']} x {p['threads']} threads) "
+            f"in {p['wall_seconds'] / 60:.1f} min "
             f"with torch {p['torch']}, numpy {p['numpy']}, Python {p['python']}."
         )
 
@@ -70,6 +71,8 @@ def save(
     first_losses: list[float],
     wall_seconds: float,
     device: str,
+    processes: int = 1,
+    threads: int = 1,
 ) -> Path:
     """Write a recording, whole or not at all, and return its path.
 
@@ -83,8 +86,8 @@ def save(
         Dataclasses of numbers, strings, arrays and containers of these.
     first_losses
         Losses of the first steps, for the replay test.
-    wall_seconds, device
-        How long the run took, and on what.
+    wall_seconds, device, processes, threads
+        How long the run took, on what, in how many processes of how many threads.
     """
     import torch
 
@@ -98,7 +101,8 @@ def save(
         "provenance": {
             "date": datetime.now(UTC).date().isoformat(),
             "device": device,
-            "threads": torch.get_num_threads(),
+            "processes": processes,
+            "threads": threads,
             "wall_seconds": round(wall_seconds, 1),
             "python": platform.python_version(),
             "torch": torch.__version__,

@@ -1,5 +1,5 @@
 """Data as functions of a named seed; tasks know no model."""
 
-from manyheads.tasks import retrieval
+from manyheads.tasks import pairs, retrieval
 
-__all__ = ["retrieval"]
+__all__ = ["pairs", "retrieval"]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 
 import torch
 
-from manyheads.models import AttentionSpec
+from manyheads.models import AttentionSpec, EncoderSpec
 from manyheads.models.checks import positive_int
+from manyheads.models.feedforward import GATED
 from manyheads.names import unknown
 
 DTYPES = {
@@ -129,6 +130,30 @@ def decoder_parameters(n_layers: int, d_model: int, vocab_size: int, d_ff: int |
     n_layers, d_model = positive_int("n_layers", n_layers), positive_int("d_model", d_model)
     d_ff = 4 * d_model if d_ff is None else positive_int("d_ff", d_ff)
     return n_layers * (4 * d_model**2 + 2 * d_model * d_ff) + positive_int("vocab_size", vocab_size) * d_model
+
+
+def encoder_parameters(spec: EncoderSpec) -> int:
+    r"""Count the learned numbers of :class:`manyheads.models.Encoder`.
+
+    With d and o dimensions of token and answer, E model width, F hidden width, L layers, n = 1 with ``norm``, else 0,
+    and m = 2 matrices into the hidden layer for a gated feed-forward network, else 1:
+
+    .. math:: \underbrace{P}_{\text{embedding}} + \underbrace{E}_{\text{class token}} + \sum_{l=1}^{L} \bigl(
+        A_l + m F (E + 1) + (F + 1) E + 4 n E \bigr) + 2 n E + (E + 1)\, o
+
+    where P is (d + 1) E, or (d + 1) F + (F + 1) E for ``"mlp"``, and :math:`A_l` is the attention layer's count in
+    :func:`cost`.
+
+    >>> encoder_parameters(EncoderSpec(d_in=1, d_out=1, d_model=16, heads=(1,)))
+    3217
+    """
+    width, hidden = spec.d_model, spec.d_ff
+    into = (2 if spec.ffn in GATED else 1) * hidden * (width + 1)
+    back = (hidden + 1) * width
+    embedding = (spec.d_in + 1) * width if spec.embedding == "linear" else (spec.d_in + 1) * hidden + back
+    attention = sum(cost(spec.attention(layer), 1).parameters for layer in range(spec.n_layers))
+    norms = 2 * width * (2 * spec.n_layers + 1) if spec.norm else 0
+    return embedding + width + attention + spec.n_layers * (into + back) + norms + (width + 1) * spec.d_out
 
 
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:

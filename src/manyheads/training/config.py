@@ -38,7 +38,7 @@ class TrainConfig:
         Largest Euclidean norm of the gradient of all parameters together; a longer one is shortened to it.
     eval_every, eval_size
         Held-out samples, drawn once, are evaluated before the first step, after every ``eval_every`` steps and after
-        the last; with ``None`` only then.
+        the last; with ``None`` only after the last.
     seed
         Names, with the number of the step, the samples. It does not initialise the model.
     device
@@ -46,6 +46,8 @@ class TrainConfig:
     dtype
         ``"float32"`` or ``"float64"``, which must be the type of the parameters; ``"bfloat16"`` or ``"float16"``, for
         the products of a float32 model on a GPU that has them; ``"auto"``, the fastest of those that is safe there.
+    stop_after
+        Stop after so many steps, on a schedule that still has ``n_steps``: to look at a beginning, or to go on later.
     checkpoint, checkpoint_every
         A file to go on from if it exists, and to write every so many steps (``None``: only when the run ends or is
         interrupted).
@@ -72,14 +74,16 @@ class TrainConfig:
     seed: int = 0
     device: str = "cpu"
     dtype: str = "float32"
+    stop_after: int | None = None
     checkpoint: str | None = None
     checkpoint_every: int | None = None
 
     def __post_init__(self):
         resolve = partial(object.__setattr__, self)  # the one moment in which a frozen dataclass may be written
-        for name in ("n_steps", "batch_size", "eval_every", "eval_size", "checkpoint_every"):
+        optional = ("eval_every", "stop_after", "checkpoint_every")
+        for name in ("n_steps", "batch_size", "eval_size", *optional):
             value = getattr(self, name)
-            if value is not None or name not in ("eval_every", "checkpoint_every"):
+            if value is not None or name not in optional:
                 resolve(name, positive_int(name, value))
         for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("dtype", DTYPES)):
             if getattr(self, name) not in tuple(known):

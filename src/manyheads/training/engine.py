@@ -1,4 +1,4 @@
-"""What every training run does, whatever is trained: count steps, evaluate, show progress, save, go on, stop cleanly."""
+"""What every training run does, whatever is trained: count steps, evaluate, show progress, save, resume, stop."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ Batch = Any
 Draw = Callable[[torch.Generator, int], Batch]
 Loss = Callable[[Callable, Batch], Tensor]
 
+CHANGEABLE = ("device", "stop_after", "checkpoint", "checkpoint_every")  # in a run that goes on
 SECONDS_BETWEEN_LOOKS = 0.5  # at the loss, for the progress bar: a look makes a GPU wait
 
 
@@ -92,7 +93,7 @@ class Trainee(Protocol):
         """Return everything that a later process needs to go on."""
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
-        """Take it over; raise KeyError, ValueError or RuntimeError when it does not fit."""
+        """Take it over."""
 
 
 @dataclass
@@ -113,14 +114,15 @@ def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") ->
     trace = Trace(losses, [])
     if config.checkpoint is not None and Path(config.checkpoint).is_file():
         _resume(trainee, configs, trace)
+    last = min(config.n_steps, config.stop_after or config.n_steps)
     start = time.perf_counter() - trace.seconds
     looked = 0.0
-    bar = progress(total=config.n_steps, initial=trace.done, desc=name, unit="step")
+    bar = progress(total=last, initial=trace.done, desc=name, unit="step")
     try:
         while True:
             if _evaluation_due(config, trace):
                 trace.evaluations.append((trace.done, trainee.evaluate().double().cpu().tolist()))
-            if trace.done == config.n_steps:
+            if trace.done >= last:
                 break
             loss = trainee.gradients(trace.done)
             with uninterrupted():  # or an interrupt could leave half an update
@@ -132,7 +134,7 @@ def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") ->
                 bar.set_postfix_str(f"loss {float(loss.mean()):.3g}", refresh=False)
                 looked = time.perf_counter()
             trace.seconds = time.perf_counter() - start
-            if config.checkpoint_every and trace.done % config.checkpoint_every == 0 and trace.done < config.n_steps:
+            if config.checkpoint_every and trace.done % config.checkpoint_every == 0 and trace.done < last:
                 _save(trainee, configs, trace)
     except KeyboardInterrupt:
         trace.interrupted = True
@@ -217,9 +219,9 @@ def uninterrupted() -> Iterator[None]:
 
 
 def _comparable(configs: list[TrainConfig]) -> list[dict]:
-    """What must be the same for a run to go on: everything but where it runs and where it is saved."""
+    """What must be the same for a run to go on."""
     plain = json.loads(json.dumps([asdict(config) for config in configs]))
-    return [{k: v for k, v in c.items() if k not in ("device", "checkpoint", "checkpoint_every")} for c in plain]
+    return [{key: value for key, value in config.items() if key not in CHANGEABLE} for config in plain]
 
 
 def _save(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
@@ -238,12 +240,14 @@ def _resume(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
         different = [f"{key}={old.get(key)!r}, now {new.get(key)!r}" for key in new if old.get(key) != new.get(key)]
         if different:
             raise checkpoint.damaged(path, f"it was trained with {'; '.join(different)}")
-    losses = tensors.pop("losses")
-    try:
-        trainee.load_state(tensors)
-    except (KeyError, ValueError, RuntimeError) as error:
-        raise checkpoint.damaged(path, f"it belongs to another model ({error})") from error
-    trace.done = len(losses)
-    trace.losses[: trace.done] = losses.to(trace.losses)
+    have = {name: list(tensor.shape) for name, tensor in tensors.items() if name.startswith("model.")}
+    want = {name: list(tensor.shape) for name, tensor in trainee.state().items() if name.startswith("model.")}
+    for name in have | want:
+        if have.get(name) != want.get(name):
+            what = name.removeprefix("model.")
+            raise checkpoint.damaged(path, f"its {what} has shape {have.get(name)}, the model's {want.get(name)}")
+    trainee.load_state(tensors)
+    trace.done = len(tensors["losses"])
+    trace.losses[: trace.done] = tensors["losses"].to(trace.losses)
     trace.evaluations = [(step, value) for step, value in values["evaluations"]]
     trace.seconds = values["seconds"]

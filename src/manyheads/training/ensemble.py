@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import torch
@@ -23,8 +24,8 @@ from manyheads.training.engine import Draw, Loss, Result
 from manyheads.training.schedule import factor
 
 SHARED = ("n_steps", "batch_size", "optimizer", "eval_every", "eval_size", "device", "dtype")
-SHARED += ("checkpoint", "checkpoint_every")
-CACHE_BYTES = 8 * 2**20  # what a CPU core keeps close; a pass over more members than fit is slower, not faster
+SHARED += ("stop_after", "checkpoint", "checkpoint_every")
+CACHE_BYTES = 32 * 2**20  # what a processor keeps close; a pass over more members than fit gains nothing
 GPU_BYTES = 4 * 2**30
 
 
@@ -100,24 +101,22 @@ class Stacked:
         self.shape = (len(configs),)
         self._check(models)
 
-        shapes = {name: parameter.shape for name, parameter in models[0].named_parameters()}
-        self.names, self.shapes = list(shapes), list(shapes.values())
-        self.sizes = [shape.numel() for shape in self.shapes]
-        rows = [torch.cat([p.detach().flatten() for p in model.parameters()]) for model in models]
+        self.shapes = {name: parameter.shape for name, parameter in _trained(models[0]).items()}
+        self.sizes = [shape.numel() for shape in self.shapes.values()]
+        rows = [torch.cat([p.detach().flatten() for p in _trained(model).values()]) for model in models]
         self.flat = torch.stack(rows).to(self.device)
-        self.buffers = {
-            name: torch.stack([dict(model.named_buffers())[name] for model in models]).to(self.device)
-            for name, _ in models[0].named_buffers()
-        }
+        fixed = [_fixed(model) for model in models]
+        self.fixed = {name: torch.stack([own[name] for own in fixed]).to(self.device) for name in fixed[0]}
         self.template = copy.deepcopy(models[0]).to("meta")  # a stray use of its own weights fails
         self.clip = torch.tensor([c.clip_norm or torch.inf for c in configs], device=self.device, dtype=self.dtype)
 
-        # A group of the optimiser is a run of members with equal settings; it sees their rows as one tensor.
+        # A group of the optimiser is a run of members that differ in seed and clipping at most; it sees their rows as
+        # one tensor.
         self.groups, groups = [], []
-        for settings, members in groupby(range(len(configs)), key=lambda m: engine.group(configs[m], [])):
+        for config, members in groupby(range(len(configs)), key=lambda m: replace(configs[m], seed=0, clip_norm=None)):
             members = list(members)
-            self.groups.append(members)
-            groups.append({**settings, "params": [self.flat[members[0] : members[-1] + 1]]})
+            self.groups.append((config, slice(members[0], members[-1] + 1)))
+            groups.append(engine.group(config, [self.flat[self.groups[-1][1]]]))
         self.optimizer = engine.optimizer(configs[0], groups, self.device)
 
         self.held_out = self._draw(held_out, "held out", configs[0].eval_size)
@@ -125,6 +124,7 @@ class Stacked:
 
     def gradients(self, step: int) -> Tensor:
         """Compute losses and gradients of a step, [M]."""
+        self.template.train()
         batch = self._draw(self.batch, f"batch {step}", self.configs[0].batch_size)
         values, gradients = [], []
         for members in _slices(len(self.configs), self.per_pass):
@@ -139,50 +139,54 @@ class Stacked:
     def update(self, step: int) -> None:
         """Clip every row, set the learning rates, and take the step."""
         length = torch.linalg.vector_norm(self.gradient, dim=1)
-        self.gradient *= (self.clip / (length + 1e-6)).clamp(max=1.0)[:, None]  # as torch.nn.utils.clip_grad_norm_
-        for group, members in zip(self.optimizer.param_groups, self.groups, strict=True):
-            config = self.configs[members[0]]
+        shorter = (self.clip / (length + 1e-6)).clamp(max=1.0)  # as torch.nn.utils.clip_grad_norm_ has it
+        self.gradient *= shorter.masked_fill(self.clip.isinf(), 1.0)[:, None]  # where length is infinite too: no nan
+        for group, (config, members) in zip(self.optimizer.param_groups, self.groups, strict=True):
             group["lr"] = config.learning_rate * factor(config, step)
-            group["params"][0].grad = self.gradient[members[0] : members[-1] + 1]
+            group["params"][0].grad = self.gradient[members]
         self.optimizer.step()
 
     @torch.no_grad()
     def evaluate(self) -> Tensor:
         """Return the held-out values, [M]."""
+        self.template.eval()
         at_once = max(1, self.per_pass * self.configs[0].batch_size // self.configs[0].eval_size)
         parts = _slices(len(self.configs), at_once)
         return torch.cat([self._losses(self.metric, self.flat[part], self.held_out, part) for part in parts])
 
     def state(self) -> dict[str, Tensor]:
-        """Return all parameters, buffers and the optimiser's memory."""
-        buffers = {f"model.buffer.{name}": buffer for name, buffer in self.buffers.items()}
-        return {"model.rows": self.flat} | buffers | engine.optimizer_state(self.optimizer)
+        """Return all parameters, what stays fixed, and the optimiser's memory."""
+        fixed = {f"model.{name}": tensor for name, tensor in self.fixed.items()}
+        return {"model.rows": self.flat} | fixed | engine.optimizer_state(self.optimizer)
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Go on from what :meth:`state` returned."""
         self.flat.copy_(tensors["model.rows"])
+        for name, tensor in self.fixed.items():
+            tensor.copy_(tensors[f"model.{name}"])
         engine.load_optimizer_state(self.optimizer, tensors)
 
     @torch.no_grad()
     def write_back(self, models: list[nn.Module]) -> None:
         """Give every model its row."""
-        for model, row in zip(models, self.flat, strict=True):
+        for m, model in enumerate(models):
             model.to(self.device)
-            for parameter, new in zip(model.parameters(), self._unflattened(row).values(), strict=True):
-                parameter.copy_(new)
+            own, new = _trained(model) | _fixed(model), self._unflattened(self.flat[m])
+            for name, tensor in own.items():
+                tensor.copy_(new[name] if name in new else self.fixed[name][m])
 
     def _losses(self, loss: Loss, rows: Tensor, batch, members: slice) -> Tensor:
-        def one(row, buffers, samples):
-            tensors = self._unflattened(row) | buffers
+        def one(row, fixed, samples):
+            tensors = self._unflattened(row) | fixed
             return loss(lambda *args, **kwargs: functional_call(self.template, tensors, args, kwargs), samples)
 
-        buffers = {name: buffer[members] for name, buffer in self.buffers.items()}
+        fixed = {name: tensor[members] for name, tensor in self.fixed.items()}
         with sdpa_kernel(SDPBackend.MATH), ShortRows():
-            return vmap(one)(rows, buffers, _part(batch, members))
+            return vmap(one)(rows, fixed, _part(batch, members))
 
     def _unflattened(self, row: Tensor) -> dict[str, Tensor]:
         pieces = row.split(self.sizes)
-        return {n: piece.view(shape) for n, piece, shape in zip(self.names, pieces, self.shapes, strict=True)}
+        return {n: piece.view(shape) for (n, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
 
     def _draw(self, batch: Draw, purpose: str, n: int):
         drawn = {s: engine.draw(batch, s, purpose, n) for s in dict.fromkeys(c.seed for c in self.configs)}
@@ -200,9 +204,9 @@ class Stacked:
         return min(len(self.configs), max(1, budget // max(1, sum(sizes))))
 
     def _check(self, models) -> None:
-        first = {name: p.shape for name, p in models[0].named_parameters()}
+        first = {name: p.shape for name, p in (_trained(models[0]) | _fixed(models[0])).items()}
         for m, model in enumerate(models):
-            shapes = {name: p.shape for name, p in model.named_parameters()}
+            shapes = {name: p.shape for name, p in (_trained(model) | _fixed(model)).items()}
             if shapes != first:
                 name = next(n for n in first | shapes if first.get(n) != shapes.get(n))
                 have, want = (list(s[name]) if name in s else "none" for s in (shapes, first))
@@ -220,7 +224,8 @@ class ShortRows(TorchFunctionMode):
     def __torch_function__(self, function, types, args=(), kwargs=None):
         """Replace plain attention, and nothing else."""
         kwargs = kwargs or {}
-        if function is F.scaled_dot_product_attention and len(args) == 3 and not any(kwargs.values()):
+        plain = len(args) == 3 and all(value is None or value is False for value in kwargs.values())
+        if function is F.scaled_dot_product_attention and plain:
             q, k, v = args
             return (k @ (q * q.shape[-1] ** -0.5).mT).softmax(-2).mT @ v
         return function(*args, **kwargs)
@@ -237,6 +242,15 @@ def _checked(configs: Sequence[TrainConfig]) -> list[TrainConfig]:
     if configs[0].dtype not in ("float32", "float64"):
         raise ValueError(f"dtype={configs[0].dtype!r} is not for ensembles of small models; nearest: 'float32'")
     return configs
+
+
+def _trained(model: nn.Module) -> dict[str, Tensor]:
+    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
+
+
+def _fixed(model: nn.Module) -> dict[str, Tensor]:
+    frozen = {name: parameter.detach() for name, parameter in model.named_parameters() if not parameter.requires_grad}
+    return frozen | dict(model.named_buffers())
 
 
 def _stack(batches: list):

@@ -127,7 +127,8 @@ class Single:
             return {name.removeprefix(kind): value for name, value in tensors.items() if name.startswith(kind)}
 
         self.model.load_state_dict(part("model."))
-        self.scaler.load_state_dict({key: value.item() for key, value in part("scaler.").items()})
+        if scale := part("scaler."):
+            self.scaler.load_state_dict({key: value.item() for key, value in scale.items()})
         engine.load_optimizer_state(self.optimizer, tensors)
 
     def _place(self, batch):

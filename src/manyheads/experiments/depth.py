@@ -1,0 +1,166 @@
+"""Chapter 3: one wide layer against two narrow ones on the largest score of a pair, max over s, t of x(s)' A x(t).
+
+Tokens are uniform in [-1, 1]^d; the matrix A is drawn once by name. The small network has two layers of one head; the
+others have one layer, several heads and several times its parameters. All seeds of a network train in one pass.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+from manyheads.experiments import PROFILES
+from manyheads.models import Encoder, EncoderSpec, seeds
+from manyheads.names import unknown
+from manyheads.tasks import pairs
+from manyheads.training import Result as Trained
+from manyheads.training import TrainConfig, ensemble
+
+NETWORKS = {
+    "two layers, E = 16": {"d_model": 16, "heads": (1, 1), "d_ff": 64},
+    "one layer, E = 16": {"d_model": 16, "heads": (2,), "d_ff": 64},
+    "one layer, E = 32": {"d_model": 32, "heads": (4,), "d_ff": 128},
+    "one layer, E = 64": {"d_model": 64, "heads": (8,), "d_ff": 256},
+}
+"""The networks that are compared, by name: the first is the small one with two layers."""
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "quick": {"n_tokens": (4,), "networks": tuple(NETWORKS)[:2], "n_seeds": 2, "n_steps": 300},
+    "gpu": {"n_tokens": (4, 16), "networks": tuple(NETWORKS), "n_seeds": 6, "n_steps": 4000},
+    "full": {"n_tokens": (4, 8, 16), "networks": tuple(NETWORKS), "n_seeds": 6, "n_steps": 4000},
+}
+
+
+@dataclass(frozen=True)
+class Config:
+    """What to train. Fields left out come from the profile.
+
+    Attributes
+    ----------
+    profile
+        ``quick`` (seconds on a laptop), ``gpu`` (minutes) or ``full``.
+    n_tokens, networks
+        Lengths T, and names from :data:`NETWORKS`.
+    n_seeds, n_steps
+        Seeds of every setting, and updates of each.
+    d_in, batch_size, learning_rate, eval_size
+        Token dimension d, samples a step, AdamW's rate (5% warm-up, cosine to 0, gradient clipped to 1), held-out
+        samples, drawn once a seed.
+    seed, device
+        Base seed, and where to train.
+    """
+
+    profile: str = "quick"
+    n_tokens: tuple[int, ...] | None = None
+    networks: tuple[str, ...] | None = None
+    n_seeds: int | None = None
+    n_steps: int | None = None
+    d_in: int = 2
+    batch_size: int = 128
+    learning_rate: float = 5e-3
+    eval_size: int = 4096
+    seed: int = 0
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.profile not in PROFILES:
+            raise ValueError(unknown("profile", self.profile, PROFILES))
+        for name, preset in _PRESETS[self.profile].items():
+            given = getattr(self, name)
+            value = preset if given is None else tuple(given) if isinstance(given, list) else given
+            object.__setattr__(self, name, value)
+        for network in self.networks:
+            if network not in NETWORKS:
+                raise ValueError(unknown("network", network, NETWORKS))
+
+
+@dataclass(frozen=True)
+class Result:
+    """Held-out errors and sizes.
+
+    ``nmse`` has shape [len(n_tokens), len(networks), n_seeds] (0 perfect, 1 a constant); ``parameters`` one count a
+    network.
+    """
+
+    n_tokens: tuple[int, ...]
+    networks: tuple[str, ...]
+    parameters: tuple[int, ...]
+    nmse: np.ndarray
+
+
+def matrix(config: Config) -> torch.Tensor:
+    """Return the matrix A [d, d], Gaussian with variance 1/d, the same for all networks and lengths."""
+    draw = seeds.generator(config.seed, "depth", "matrix", f"d={config.d_in}")
+    return torch.randn(config.d_in, config.d_in, generator=draw) / config.d_in**0.5
+
+
+def spec(config: Config, network: str) -> EncoderSpec:
+    """Describe a network by its name."""
+    return EncoderSpec(d_in=config.d_in, d_out=1, embedding="mlp", **NETWORKS[network])
+
+
+def train(config: Config, n_tokens: int, network: str, stop_after: int | None = None) -> list[Trained]:
+    """Train all seeds of one network in one pass; the held-out value is the NMSE."""
+    target = matrix(config)
+
+    def batch(generator, n):
+        return pairs.draw(generator, n, n_tokens, target)
+
+    def loss(model, samples):
+        x, y = samples
+        return F.mse_loss(model(x), y)
+
+    def nmse(model, samples):
+        x, y = samples
+        return F.mse_loss(model(x), y) / y.var(correction=0)
+
+    shared = TrainConfig(
+        n_steps=config.n_steps,
+        batch_size=config.batch_size,
+        learning_rate=config.learning_rate,
+        warmup=0.05,
+        clip_norm=1.0,
+        eval_size=config.eval_size,
+        device=config.device,
+        stop_after=stop_after,
+    )
+    members = [replace(shared, seed=config.seed + i) for i in range(config.n_seeds)]
+    return ensemble.train(
+        lambda seed: seeds.initialise(Encoder(spec(config, network)), seed), batch, loss, members, evaluate=nmse
+    )
+
+
+def shards(config: Config) -> list[tuple[int, str]]:
+    """Independent parts of the work: one a length and network."""
+    return [(n_tokens, network) for n_tokens in config.n_tokens for network in config.networks]
+
+
+def run_shard(config: Config, shard: tuple[int, str]) -> list[float]:
+    """NMSE of every seed of one network at one length."""
+    return [trained.final for trained in train(config, *shard)]
+
+
+def combine(config: Config, parts: list[list[float]]) -> Result:
+    """Put the shards, in the order of :func:`shards`, into one result."""
+    built = [Encoder(spec(config, network), device="meta") for network in config.networks]
+    parameters = tuple(sum(p.numel() for p in model.parameters()) for model in built)
+    shape = (len(config.n_tokens), len(config.networks), config.n_seeds)
+    return Result(config.n_tokens, config.networks, parameters, np.array(parts).reshape(shape))
+
+
+def run(config: Config) -> Result:
+    """Train every network at every length of ``config``."""
+    return combine(config, [run_shard(config, shard) for shard in shards(config)])
+
+
+def first_losses(config: Config, n_steps: int) -> list[float]:
+    """Training losses of the first steps of the first network at the first length, averaged over seeds."""
+    trained = train(config, *shards(config)[0], stop_after=n_steps)
+    return np.mean([member.losses for member in trained], axis=0).tolist()
+
+
+RECORDINGS = {"depth": Config(profile="full")}
