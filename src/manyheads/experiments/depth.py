@@ -44,7 +44,7 @@ class Config:
     profile
         ``quick`` (seconds on a laptop), ``gpu`` (minutes) or ``full``.
     n_tokens, networks
-        Lengths T, and names from :data:`NETWORKS`.
+        Lengths T, and names from ``NETWORKS``.
     n_seeds, n_steps
         Seeds of every setting, and updates of each.
     d_in, batch_size, learning_rate, eval_size

@@ -54,6 +54,8 @@ class EncoderSpec:
         For a size that is not a positive integer or does not fit the others, and for an unknown option. The message
         names the argument, the values and the nearest valid choices.
 
+    Examples
+    --------
     >>> EncoderSpec(d_in=2, d_out=1, d_model=32, heads=(2, 4)).attention(1).d_head
     8
     """

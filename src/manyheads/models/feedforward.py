@@ -30,7 +30,7 @@ class FeedForward(nn.Module):
     d_in, d_hidden, d_out
         Widths. A gated network has ``d_hidden`` products, and half as many parameters again as a plain one.
     kind
-        One of :data:`~manyheads.models.feedforward.KINDS`.
+        One of ``KINDS``.
     device, dtype
         As in torch's own modules; ``"meta"`` works.
 
@@ -44,7 +44,9 @@ class FeedForward(nn.Module):
     ValueError
         For a width that is not a positive integer or an unknown kind.
 
-    Source: gelu, Hendrycks and Gimpel 2016 (arXiv 1606.08415); gated kinds, Shazeer 2020 (arXiv 2002.05202), there
+    References
+    ----------
+    Gelu, Hendrycks and Gimpel 2016 (arXiv 1606.08415); gated kinds, Shazeer 2020 (arXiv 2002.05202), there
     without biases.
     """
 

@@ -25,7 +25,9 @@ def rotate(x: Tensor, rotary_dim: int, base: float = 10_000.0) -> Tensor:
     base
         Sets the slowest rotation.
 
-    Source: Su et al. 2021, arXiv 2104.09864 (pairs are neighbours, as there, not halves).
+    References
+    ----------
+    Su et al. 2021, arXiv 2104.09864 (pairs are neighbours, as there, not halves).
     """
     n_tokens = x.shape[-2]
     exact = {"device": x.device, "dtype": torch.promote_types(x.dtype, torch.float32)}
@@ -40,7 +42,9 @@ def rotate(x: Tensor, rotary_dim: int, base: float = 10_000.0) -> Tensor:
 def alibi_slopes(n_heads: int, device=None, dtype=None) -> Tensor:
     r"""Slopes :math:`2^{-8(h+1)/H}` of heads h = 0, …, H - 1, as a tensor ``[H]``.
 
-    Source: Press et al. 2022, arXiv 2108.12409. Deviation: one geometric sequence for every H; the paper interpolates
+    References
+    ----------
+    Press et al. 2022, arXiv 2108.12409. Deviation: one geometric sequence for every H; the paper interpolates
     where H is not a power of two.
     """
     return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, device=device, dtype=dtype) / n_heads)

@@ -45,7 +45,9 @@ def prism(n_layers: int, d_model: int, d_wide: int = 256, d_narrow: int = 128, s
         Share of layers before the switch, from 0 to 1. At which layer the paper switches is not known to us, so it is
         a parameter here, and its default an assumption.
 
-    Source: Aggarwal 2026, arXiv 2606.27449, whose models use head dimensions 256 and 128.
+    References
+    ----------
+    Aggarwal 2026, arXiv 2606.27449, whose models use head dimensions 256 and 128.
     """
     n_layers, d_model = positive_int("n_layers", n_layers), positive_int("d_model", d_model)
     wide = d_model // divisor("d_wide", d_wide, "d_model", d_model)
@@ -109,7 +111,7 @@ SCHEDULES: dict[str, Callable[..., Heads]] = {
 
 
 def by_name(name: str, /, **arguments) -> Heads:
-    """Call the schedule ``name`` of :data:`SCHEDULES` with ``arguments``.
+    """Call the schedule ``name`` of ``SCHEDULES`` with ``arguments``.
 
     >>> by_name("prism", n_layers=4, d_model=768)
     (3, 3, 6, 6)

@@ -12,10 +12,10 @@ since :math:`g \le |F(x) - D(a(x))| + |D(a(x)) - D(a(x'))| + |D(a(x')) - F(x')| 
 
 **Exact form.** If moreover an exact collision is proved to exist within distance :math:`\rho` of the pair, every
 decoder of this map, continuous or not, errs by at least :math:`(g - 2\,\mathrm{Lip}_F\,\rho) / 2`. The proof is
-Newton and Kantorovich's. Let J be the derivative of :math:`a(x) - a(x')` with respect to those coordinates of both inputs
-that do not lie at the boundary of the box, :math:`J^+` its pseudo-inverse, and L a Lipschitz constant of the derivative
-of :math:`a` (spectral norm). The equation :math:`a(x + (J^+ c)_1) = a(x' + (J^+ c)_2)` in n unknowns c has derivative 1
-at c = 0, residual r there, and a derivative with Lipschitz constant :math:`\kappa = L \|J^+\|^2`. If
+Newton and Kantorovich's. Let J be the derivative of :math:`a(x) - a(x')` with respect to those coordinates of both
+inputs that do not lie at the boundary of the box, :math:`J^+` its pseudo-inverse, and L a Lipschitz constant of the
+derivative of :math:`a` (spectral norm). The equation :math:`a(x + (J^+ c)_1) = a(x' + (J^+ c)_2)` in n unknowns c has
+derivative 1 at c = 0, residual r there, and a derivative with Lipschitz constant :math:`\kappa = L \|J^+\|^2`. If
 :math:`\kappa r \le 1/2`, it has a solution with :math:`|c| \le (1 - \sqrt{1 - 2 \kappa r}) / \kappa`, so
 :math:`\rho = \|J^+\| |c|`; the box must hold the ball of this radius in those coordinates.
 
@@ -94,7 +94,8 @@ def certify(
     point off at the boundary would leave the fibre. All walkers move at once.
 
     Returned is the pair of a start with the widest gap; with both constants below, the widest one for which an exact
-    collision is proved, if there is one. A fibre may have several components, and walkers stay in that of their start: more starts may find a wider gap.
+    collision is proved, if there is one. A fibre may have several components, and walkers stay in that of their
+    start: more starts may find a wider gap.
 
     Parameters
     ----------

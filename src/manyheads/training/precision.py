@@ -31,7 +31,7 @@ def decide(dtype: str, device_type: str, capability: tuple[int, int] | None = No
     Parameters
     ----------
     dtype
-        One of :data:`~manyheads.training.precision.DTYPES`.
+        One of ``DTYPES``.
     device_type
         ``"cpu"``, ``"cuda"``, …
     capability
