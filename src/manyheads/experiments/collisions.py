@@ -1,6 +1,6 @@
 """Chapter 3: certificates that one attention layer confuses inputs, for random layers and for trained ones.
 
-Random layers, tokens in [-1, 1]^2: how wide a gap of the target max over s, t of x(s)' A x(t) can be certified, against
+Random layers, tokens in [-1, 1]^2: how wide a gap of the target max over s, t of -x(s)' x(t) can be certified, against
 the state's dimension E, for a nonlinear and for a linear embedding. Trained layers: what the certificate says of their
 map, next to the error that the trained network in fact makes on the certified pair.
 """
@@ -71,23 +71,21 @@ class Config:
 class Result:
     """Certified errors, in the unit of the target.
 
-    ``half_gap`` has shape [embedding, len(n_tokens), len(widths), n_seeds]: half the target gap of the best pair whose
-    states agree to ``distance`` (same shape). ``exact`` is the error proved for every decoder, 0 where no exact
-    collision is proved. ``trained_bound`` and ``trained_error``, [n_trained]: the certificate of a trained layer's map
-    (half the gap), and the larger of its network's errors on that pair.
+    ``half_gap`` has shape [embedding, len(n_tokens), len(widths), n_seeds]: half the target gap of the best pair found
+    whose states agree to ``distance`` (same shape). ``trained_bound`` and ``trained_error``, [n_trained]: the same for
+    the map of a trained layer, and the larger of its network's errors on that pair.
     """
 
     n_tokens: tuple[int, ...]
     widths: tuple[int, ...]
     half_gap: np.ndarray
     distance: np.ndarray
-    exact: np.ndarray
     trained_bound: np.ndarray
     trained_error: np.ndarray
 
 
 def certify(config: Config, encoder: Encoder, n_tokens: int, matrix: torch.Tensor, seed: int) -> collisions.Certificate:
-    """Search for a pair that a one-layer encoder's attention map confuses, and prove the collision where possible."""
+    """Search for a pair of inputs that a one-layer encoder's attention map confuses."""
 
     def target(x):
         return pairs.max_pair(x, matrix)[0]
@@ -102,8 +100,6 @@ def certify(config: Config, encoder: Encoder, n_tokens: int, matrix: torch.Tenso
         n_starts=config.n_starts,
         n_steps=config.walk,
         seed=seed,
-        jacobian_lipschitz=states.jacobian_lipschitz(encoder, -1.0, 1.0),
-        target_lipschitz=float(2 * torch.linalg.matrix_norm(matrix, 2) * 2**0.5),
     )
 
 
@@ -120,22 +116,27 @@ def shards(config: Config) -> list[tuple[str, int, int]]:
 
 
 def run_shard(config: Config, shard: tuple[str, int, int]) -> list[list[float]]:
-    """Certify one setting; a row (half gap, distance, exact), or for trained layers (bound, error), a layer."""
+    """Certify one setting; a row (half gap, distance), or for trained layers (bound, error), a layer."""
     kind, n_tokens, width = shard
-    matrix = depth.matrix(depth.Config(seed=config.seed)).double().to(config.device)
+    matrix = depth.matrix(2).double().to(config.device)
     if kind == "trained":
         return [_trained(config, model, n_tokens, matrix, i) for i, model in enumerate(_layers(config, n_tokens))]
     rows = []
     for seed in range(config.seed, config.seed + config.n_seeds):
         found = certify(config, random_layer(config, width, kind, seed), n_tokens, matrix, seed)
-        rows.append([found.target_gap / 2, found.state_distance, found.exact_bound or 0.0])
+        rows.append([found.target_gap / 2, found.state_distance])
     return rows
 
 
 def _layers(config: Config, n_tokens: int) -> list[Encoder]:
     """Trained one-layer networks of the chapter's comparison."""
     settings = depth.Config(
-        n_tokens=(n_tokens,), n_seeds=config.n_trained, n_steps=config.n_steps, seed=config.seed, device=config.device
+        n_tokens=(n_tokens,),
+        n_seeds=config.n_trained,
+        n_steps=config.n_steps,
+        d_in=2,
+        seed=config.seed,
+        device=config.device,
     )
     return [trained.model for trained in depth.train(settings, n_tokens, "one layer, E = 16")]
 
@@ -149,11 +150,11 @@ def _trained(config: Config, model: Encoder, n_tokens: int, matrix: torch.Tensor
 
 def combine(config: Config, parts: list[list[list[float]]]) -> Result:
     """Put the shards, in the order of :func:`shards`, into one result."""
-    shape = (len(EMBEDDINGS), len(config.n_tokens), len(config.widths), config.n_seeds, 3)
+    shape = (len(EMBEDDINGS), len(config.n_tokens), len(config.widths), config.n_seeds, 2)
     *random, trained = parts
     table = np.array(random).reshape(shape)
     bound, error = np.array(trained).T
-    return Result(config.n_tokens, config.widths, table[..., 0], table[..., 1], table[..., 2], bound, error)
+    return Result(config.n_tokens, config.widths, table[..., 0], table[..., 1], bound, error)
 
 
 def run(config: Config) -> Result:

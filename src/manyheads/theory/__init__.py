@@ -6,6 +6,6 @@
 2359296
 """
 
-from manyheads.theory import costs, decoding, patterns, softmax
+from manyheads.theory import collisions, costs, decoding, patterns, softmax, states
 
-__all__ = ["costs", "decoding", "patterns", "softmax"]
+__all__ = ["collisions", "costs", "decoding", "patterns", "softmax", "states"]

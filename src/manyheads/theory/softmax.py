@@ -125,9 +125,11 @@ def visibility_bound(gap: float, beta: float, value_range: float, slope: float =
     r"""How strongly a value can move the state, when the maximum lies ``gap`` above it.
 
     The state is :math:`y = \sum_t p_t \varphi(x_t)` with weights softmax of :math:`\beta x`, where :math:`\varphi` has
-    slope at most ``slope`` and range ``value_range``. Then
-    :math:`|\partial y / \partial x_s| \le e^{-\beta\,gap} (slope + \beta\,value\_range)`: below the maximum, a value
-    fades exponentially in the sharpness. Ours.
+    slope at most s = ``slope`` and range R = ``value_range``. Then, for a value g = ``gap`` below the maximum,
+
+    .. math:: |\partial y / \partial x| \le e^{-\beta g} (s + \beta R) :
+
+    it fades exponentially in the sharpness. Ours.
     """
     for name, number in (("gap", gap), ("beta", beta), ("value_range", value_range), ("slope", slope)):
         _at_least_zero(name, number)
