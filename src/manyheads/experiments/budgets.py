@@ -16,9 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from manyheads.experiments import PROFILES
+from manyheads.experiments import common
 from manyheads.models import Attention, AttentionSpec, seeds
-from manyheads.names import unknown
 from manyheads.theory import patterns
 
 _PRESETS: dict[str, dict[str, Any]] = {
@@ -65,13 +64,7 @@ class Config:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.profile not in PROFILES:
-            raise ValueError(unknown("profile", self.profile, PROFILES))
-        for name, value in _PRESETS[self.profile].items():
-            given = getattr(self, name)
-            object.__setattr__(
-                self, name, value if given is None else tuple(given) if isinstance(given, list) else given
-            )
+        common.fill(self, _PRESETS)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from manyheads.experiments import PROFILES, depth
+from manyheads.experiments import common, depth
 from manyheads.models import Encoder, EncoderSpec, seeds
-from manyheads.names import unknown
 from manyheads.tasks import pairs
 from manyheads.theory import collisions, states
 
@@ -59,12 +58,7 @@ class Config:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.profile not in PROFILES:
-            raise ValueError(unknown("profile", self.profile, PROFILES))
-        for name, preset in _PRESETS[self.profile].items():
-            given = getattr(self, name)
-            value = preset if given is None else tuple(given) if isinstance(given, list) else given
-            object.__setattr__(self, name, value)
+        common.fill(self, _PRESETS)
 
 
 @dataclass(frozen=True)

@@ -7,19 +7,17 @@ and several times its parameters. All seeds of a network train in one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 
-from manyheads.experiments import PROFILES
-from manyheads.models import Encoder, EncoderSpec, seeds
+from manyheads.experiments import common
+from manyheads.models import Encoder, EncoderSpec
 from manyheads.names import unknown
 from manyheads.tasks import pairs
 from manyheads.training import Result as Trained
-from manyheads.training import TrainConfig, ensemble
 
 NETWORKS = {
     "two layers, E = 16": {"d_model": 16, "heads": (1, 1), "d_ff": 64},
@@ -68,12 +66,7 @@ class Config:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.profile not in PROFILES:
-            raise ValueError(unknown("profile", self.profile, PROFILES))
-        for name, preset in _PRESETS[self.profile].items():
-            given = getattr(self, name)
-            value = preset if given is None else tuple(given) if isinstance(given, list) else given
-            object.__setattr__(self, name, value)
+        common.fill(self, _PRESETS)
         for network in self.networks:
             if network not in NETWORKS:
                 raise ValueError(unknown("network", network, NETWORKS))
@@ -110,28 +103,10 @@ def train(config: Config, n_tokens: int, network: str, stop_after: int | None = 
     def batch(generator, n):
         return pairs.draw(generator, n, n_tokens, target)
 
-    def loss(model, samples):
-        x, y = samples
-        return F.mse_loss(model(x), y)
-
     def nmse(model, samples):
-        x, y = samples
-        return F.mse_loss(model(x), y) / y.var(correction=0)
+        return common.mean_square(model, samples) / samples[1].var(correction=0)
 
-    shared = TrainConfig(
-        n_steps=config.n_steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        warmup=0.05,
-        clip_norm=1.0,
-        eval_size=config.eval_size,
-        device=config.device,
-        stop_after=stop_after,
-    )
-    members = [replace(shared, seed=config.seed + i) for i in range(config.n_seeds)]
-    return ensemble.train(
-        lambda seed: seeds.initialise(Encoder(spec(config, network)), seed), batch, loss, members, evaluate=nmse
-    )
+    return common.train_seeds(config, spec(config, network), batch, nmse, stop_after)
 
 
 def shards(config: Config) -> list[tuple[int, str]]:

@@ -30,7 +30,7 @@ def registry() -> dict[str, ModuleType]:
     modules = [
         importlib.import_module(f"{experiments.__name__}.{info.name}")
         for info in pkgutil.iter_modules(experiments.__path__)
-        if info.name != "recorder"
+        if info.name not in ("common", "recorder")
     ]
     return {name: module for module in modules for name in getattr(module, "RECORDINGS", {})}
 

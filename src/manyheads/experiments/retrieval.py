@@ -7,18 +7,15 @@ that changes. Every (T, k, n) is an ensemble: all its seeds train in one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch.nn.functional as F
 
-from manyheads.experiments import PROFILES
-from manyheads.models import Encoder, EncoderSpec, seeds
-from manyheads.names import unknown
+from manyheads.experiments import common
+from manyheads.models import EncoderSpec
 from manyheads.tasks import retrieval
 from manyheads.training import Result as Trained
-from manyheads.training import TrainConfig, ensemble
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "quick": {"n_tokens": (4,), "ks": (1, 2), "d_heads": (4,), "n_seeds": 3, "n_steps": 300},
@@ -63,12 +60,7 @@ class Config:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.profile not in PROFILES:
-            raise ValueError(unknown("profile", self.profile, PROFILES))
-        for name, preset in _PRESETS[self.profile].items():
-            given = getattr(self, name)
-            value = preset if given is None else tuple(given) if isinstance(given, list) else given
-            object.__setattr__(self, name, value)
+        common.fill(self, _PRESETS)
         if max(self.ks) > min(self.n_tokens):
             raise ValueError(f"ks={self.ks} asks for more than n_tokens={self.n_tokens} holds")
 
@@ -96,22 +88,7 @@ def train(config: Config, n_tokens: int, k: int, d_head: int, stop_after: int | 
     def batch(generator, n):
         return retrieval.kth_largest(generator, n, n_tokens, k)
 
-    def loss(model, samples):
-        x, y = samples
-        return F.mse_loss(model(x), y)
-
-    shared = TrainConfig(
-        n_steps=config.n_steps,
-        batch_size=config.batch_size,
-        learning_rate=config.learning_rate,
-        warmup=0.05,
-        clip_norm=1.0,
-        eval_size=config.eval_size,
-        device=config.device,
-        stop_after=stop_after,
-    )
-    members = [replace(shared, seed=config.seed + i) for i in range(config.n_seeds)]
-    return ensemble.train(lambda seed: seeds.initialise(Encoder(spec(config, d_head)), seed), batch, loss, members)
+    return common.train_seeds(config, spec(config, d_head), batch, stop_after=stop_after)
 
 
 def shards(config: Config) -> list[tuple[int, int, int]]:
