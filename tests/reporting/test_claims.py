@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -152,5 +151,7 @@ def test_the_closing_table_shows_every_verdict():
 
 
 def test_measured_rounds_to_what_platforms_agree_on():
-    verdict = replace(claims.judge("P1", estimate=0), estimate=1 / 3, interval=(0.3, 0.4), n_seeds=5, unit="nats")
-    assert verdict.measured == "0.3333 [0.3, 0.4] nats, 5 seeds"
+    verdict = claims.judge("A1", estimate=1 / 3, interval=(0.3, 0.4), n_seeds=5, unit="nats")
+    assert verdict.measured == "0.333 [0.3, 0.4] nats, 5 seeds"
+    assert claims.judge("X3", estimate=2e-16).measured == "0 up to rounding (below 1e-09)"
+    assert claims.judge("X3", estimate=1e-3).measured == "0.001"

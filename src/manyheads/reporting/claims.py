@@ -99,10 +99,12 @@ class Verdict:
 
     @property
     def measured(self) -> str:
-        """The estimate in words, to four digits: further ones may differ between platforms."""
-        text = f"{self.estimate:.4g}"
+        """The estimate in words, to three digits, and rounding as such: more would differ between platforms."""
+        text = f"{self.estimate:.3g}"
+        if self.verdict == EXACT and self.estimate:
+            text = f"0 up to rounding (below {self.claim.rule.tolerance:g})"
         if self.interval is not None:
-            text += f" [{self.interval[0]:.4g}, {self.interval[1]:.4g}]"
+            text += f" [{self.interval[0]:.3g}, {self.interval[1]:.3g}]"
         if self.unit:
             text += f" {self.unit}"
         return text + (f", {self.n_seeds} seeds" if self.n_seeds else "")
