@@ -43,6 +43,10 @@ def test_every_rule_can_be_put_into_words_and_every_chapter_is_planned():
         (Rule("region", low=-1.0, high=1.0), 0.0, (-1.0, 1.0), None, HOLDS),
         (Rule("region", high=1.0), 1.0, None, None, HOLDS),
         (Rule("region", high=1.0), 1.01, None, None, NOT_HERE),
+        (Rule("region", low=0.0, illustrates=True), 1.0, (0.5, 1.5), None, PARTLY),
+        (Rule("region", low=0.0, illustrates=True), -1.0, (-1.5, -0.5), None, NOT_HERE),
+        (Rule("region", low=0.0, min_seeds=5, illustrates=True), 1.0, (0.5, 1.5), 4, MORE_COMPUTE),
+        (Rule("share", illustrates=True), 1.0, None, None, PARTLY),
         (Rule("region", low=0.0, min_seeds=3, needs="cuda"), 1.0, (0.5, 1.5), 9, MORE_COMPUTE),
     ],
 )

@@ -11,7 +11,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
@@ -41,9 +41,13 @@ class Rule:
     high: float = math.inf
     min_seeds: int = 0
     needs: str | None = None
+    illustrates: bool = False
 
     def in_words(self) -> str:
         """The rule as a sentence for readers."""
+        if self.illustrates:
+            plain = replace(self, illustrates=False).in_words()
+            return plain.replace("holds when", "partly when") + "; an experiment cannot show more of this theorem"
         if self.kind == "exact":
             return "exact when the largest deviation is " + (
                 "0" if not self.tolerance else f"at most {self.tolerance:g}"
@@ -57,6 +61,9 @@ class Rule:
 
     def verdict(self, estimate: float, interval: tuple[float, float], n_seeds: int | None, device: str) -> str:
         """Apply the rule. Evidence too thin for the rule gives ``needs more compute``, whatever the estimate."""
+        if self.illustrates:
+            verdict = replace(self, illustrates=False).verdict(estimate, interval, n_seeds, device)
+            return PARTLY if verdict == HOLDS else verdict
         if self.needs and not device.startswith(self.needs):
             return MORE_COMPUTE
         if self.kind == "exact":
@@ -186,7 +193,7 @@ def read_ledger(text: str) -> dict[str, Claim]:
         kind = rule.get("kind")
         if kind not in RULES:
             raise ValueError(f"claims.toml, [{id}]: {unknown('rule kind', kind, RULES)}")
-        extra = set(rule) - RULES[kind] - {"kind", "needs"}
+        extra = set(rule) - RULES[kind] - {"kind", "needs", "illustrates"}
         if (
             extra
             or (kind == "exact" and "tolerance" not in rule)
