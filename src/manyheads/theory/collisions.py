@@ -8,8 +8,8 @@ constant K (Euclidean norm on states) errs somewhere by at least
 
 .. math:: \max(0,\; (g - K r) / 2) ,
 
-since the two answers differ by at most K r and each misses its target by at most the error: g is at most twice the error
-plus K r.
+since the two answers differ by at most K r and each misses its target by at most the error: g is at most twice the
+error plus K r.
 
 **Exact form.** If moreover an exact collision is proved to exist within distance :math:`\rho` of the pair, every
 decoder of this map, continuous or not, errs by at least :math:`(g - 2\,\mathrm{Lip}_F\,\rho) / 2`. The proof is
