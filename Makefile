@@ -48,7 +48,7 @@ record: $(VENV)/ready
 	$(RUN) -m bookkit record $(NAME)
 
 clean:
-	rm -rf _build book/_static/vendor
+	rm -rf _build
 
 $(VENV)/ready: requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
