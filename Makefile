@@ -7,19 +7,24 @@ RUN := $(VENV)/bin/python
 export JUPYTER_PREFER_ENV_PATH := 1
 export PYTHONHASHSEED := 0
 
-.PHONY: help book test notebooks serve lint format bench record clean
+.PHONY: help check book test notebooks serve lint format bench record clean
 help:
+	@echo "make check      style, types and fast tests, for people at work"
 	@echo "make book       execute every chapter and build the site"
 	@echo "make test       run every check, the site in a browser included"
 	@echo "make serve      open the built site at a local address"
 	@echo "make notebooks  execute the chapters and write the committed notebooks and the scoreboard"
-	@echo "make lint       check style;  make format  mend it"
+	@echo "make lint       check style and types;  make format  mend it"
 	@echo "make bench      print speed ratios against peers"
 	@echo "make record NAME=budgets   make a recording again"
 	@echo "make clean      remove what was built;  the environments .venv and .venv-colab stay"
 
 book: $(VENV)/ready
 	$(RUN) -m bookkit build
+
+check: export OMP_NUM_THREADS := 1
+check: lint
+	$(RUN) -m pytest -n 2 --dist loadfile --ignore tests/book --ignore tests/bookkit -m "not slow and not browser" -q $(ARGS)
 
 # Two processes of one thread: tiny models gain nothing from more, and threads that outnumber cores wait for each other.
 test: export OMP_NUM_THREADS := 1
@@ -36,6 +41,7 @@ serve: $(VENV)/ready
 lint: $(VENV)/ready
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
+	$(RUN) -m mypy
 
 format: $(VENV)/ready
 	$(RUN) -m ruff check --fix .

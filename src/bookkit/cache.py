@@ -7,18 +7,22 @@ import json
 import os
 import platform
 from collections.abc import Mapping
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import nbformat
 
-from bookkit.execute import Run
+from bookkit.environment import DEVICES, passed
+from bookkit.execute import Run, bare
 from bookkit.facts import Facts
 from bookkit.project import Project, digest, files_under
 from bookkit.toc import Chapter
 from manyheads.files import write_whole
 
 KEEP = 3  # results a chapter; enough to switch between profiles without running everything again
-SHAPING = ("execute.py", "parameters.py")  # the modules of this package that can change what a run gives
+# the modules of this package that can change what a run gives
+SHAPING = ("environment.py", "execute.py", "kernel.py", "parameters.py")
 
 
 class Cache:
@@ -32,13 +36,14 @@ class Cache:
     def key(self, chapter: Chapter, parameters: Mapping[str, str | int]) -> str:
         """Return a hash of everything that decides the result: change any of it and the chapter runs again.
 
-        That is the cells of the notebook with their tags (not their outputs), the package ``manyheads``, the
-        recordings, the ledger of claims, the pinned requirements, the parameters and the version of Python.
+        That is the notebook without its outputs, the package ``manyheads``, the recordings, the ledger of claims, the
+        pinned requirements, the parameters, the versions of Python and of what ``manyheads`` needs, and which
+        instructions and GPUs it may use. A chapter sees nothing else: it runs in an empty folder, in an environment
+        that is the same everywhere.
         """
         if self._shared is None:
             self._shared = self._shared_parts()
-        cells = [[cell.cell_type, cell.source, cell.metadata.get("tags", [])] for cell in chapter.read().cells]
-        own = {"cells": cells, "parameters": dict(sorted(parameters.items())), "python": platform.python_version()}
+        own = {"notebook": bare(chapter.read()), "parameters": dict(sorted(parameters.items()))}
         return digest([("own", json.dumps(own).encode()), *self._shared])[:32]
 
     def _shared_parts(self) -> list[tuple[str, bytes]]:
@@ -46,7 +51,9 @@ class Cache:
         paths = [*files_under(self.project.source / "manyheads"), *files_under(root / "recordings")]
         paths += [root / name for name in ("claims.toml", "requirements.txt") if (root / name).is_file()]
         parts = [(path.relative_to(root).as_posix(), path.read_bytes()) for path in paths]
-        return parts + [(f"bookkit/{name}", Path(__file__).with_name(name).read_bytes()) for name in SHAPING]
+        parts += [(f"bookkit/{name}", Path(__file__).with_name(name).read_bytes()) for name in SHAPING]
+        machine = {"python": platform.python_version(), **_versions(self.project), **passed(*DEVICES)}
+        return [*parts, ("machine", json.dumps(machine, sort_keys=True).encode())]
 
     def load(self, chapter: Chapter, key: str) -> Run | None:
         """Return the stored run, or None when there is none or it is damaged; a damaged one is said to be so."""
@@ -59,7 +66,7 @@ class Cache:
             run = Run(chapter, nbformat.reads(content.decode(), as_version=4), Facts.from_json(stored), cached=True)
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             print(f"     {chapter.stem}: the stored run is damaged ({error}); executing again")
             return None
         os.utime(facts)
@@ -80,3 +87,12 @@ class Cache:
     def _paths(self, chapter: Chapter, key: str) -> tuple[Path, Path]:
         folder = self.folder / chapter.stem
         return folder / f"{key}.ipynb", folder / f"{key}.json"
+
+
+def _versions(project: Project) -> dict[str, str]:
+    """The installed versions of what the package needs: one pin of torch names builds for several devices."""
+    found = {}
+    for name in project.requirements():
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found

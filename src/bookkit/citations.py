@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bookkit.errors import BookError
+from bookkit.reading import reading
 
 if TYPE_CHECKING:
     from pybtex.database import Entry
@@ -33,18 +34,15 @@ def read(paths: Iterable[Path]) -> dict[str, Citation]:
     BookError
         When a file is missing or is not BibTeX.
     """
-    from pybtex.database import parse_file
-    from pybtex.exceptions import PybtexError
+    from pybtex.database import parse_string
 
     works = {}
     for path in paths:
         if not path.is_file():
             raise BookError(f"the bibliography {path} named in _config.yml does not exist")
-        try:
-            entries = parse_file(str(path), bib_format="bibtex").entries
-        except PybtexError as error:
-            raise BookError(f"{path.name} is not valid BibTeX: {error}") from None
-        works |= {key: _citation(entry) for key, entry in entries.items()}
+        with reading(path, "valid BibTeX"):
+            entries = parse_string(path.read_text(encoding="utf-8"), bib_format="bibtex").entries
+            works |= {key: _citation(entry) for key, entry in entries.items()}
     return works
 
 

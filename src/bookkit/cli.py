@@ -3,27 +3,43 @@
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from bookkit import parameters, pipeline, serve, vendor
-from bookkit.errors import BookError
+from bookkit.errors import BookError, in_words
 from bookkit.project import Project
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command and return the exit code: 0, 1 for an expected failure, 2 for wrong usage, 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a letter of a title shows its number
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(argv)
     try:
-        options.run(Project.find(options.root), options)
-    except BookError as error:
-        print(f"error: {error}", file=sys.stderr)
+        project = Project.find(options.root)
+        _refuse_other_checkouts(project)
+        options.run(project, options)
+    except (BookError, OSError) as error:
+        print(f"error: {in_words(error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("\ninterrupted; what was complete is kept", file=sys.stderr)
         return 130
     return 0
+
+
+def _refuse_other_checkouts(project: Project) -> None:
+    """A checkout that brings these tools is built with its own: others would judge it by another ledger."""
+    ours, own = Path(__file__).resolve().parent, project.source / "bookkit"
+    if own.is_dir() and not own.samefile(ours):
+        raise BookError(
+            f"these tools come from {ours}, but the book in {project.root} brings its own: "
+            "unset PYTHONPATH, and use make or the .venv of that checkout"
+        )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -58,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
 
     record = commands.add_parser("record", help="make or resume a recording with the full profile")
     record.add_argument("name", metavar="NAME")
-    record.set_defaults(run=lambda p, o: pipeline.record(o.name))
+    record.set_defaults(run=lambda p, o: pipeline.record(p, o.name))
 
     clean = commands.add_parser("clean", help="remove everything that can be made again")
     clean.set_defaults(run=lambda p, o: pipeline.clean(p))

@@ -23,9 +23,9 @@ from bookkit.labels import Labels
 from bookkit.markdown import Plain, leftovers
 from bookkit.normalise import text
 from bookkit.project import Project, files_under
+from bookkit.reading import GLUE
 from bookkit.toc import Chapter
 
-GLUE = "application/papermill.record/text/plain"
 MAX_BYTES = 20_000_000  # larger notebooks do not open in Colab
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can hold; a real one would change the bytes
 
@@ -67,7 +67,7 @@ def copies(project: Project, notebooks: Mapping[Chapter, NotebookNode]) -> dict[
     """
     labels = Labels.collect({chapter.number: _markdown(nb) for chapter, nb in notebooks.items()})
     labels.names |= {chapter.stem: chapter.title for chapter in notebooks}
-    works = citations.read(project.root / path for path in project.config().get("bibtex_bibfiles") or [])
+    works = citations.read(project.bibliographies())
     return {
         chapter.path.name: _copy(project, chapter, nb, Plain(chapter.number, labels, works, glued(nb)))
         for chapter, nb in notebooks.items()

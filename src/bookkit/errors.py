@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import tempfile
+
+_REMEDIES = {
+    "free some space": (errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
+    "allow it, or work on a copy of the book": (errno.EACCES, errno.EPERM, errno.EROFS),
+    "another thing lies there: move it away": (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY),
+}
+
 
 class BookError(Exception):
     """An expected failure. The command line prints its message, without a traceback, and exits with 1."""
@@ -25,3 +35,13 @@ class ClaimError(BookError):
 
 class SiteError(BookError):
     """A site that did not build without a warning."""
+
+
+def in_words(error: BookError | OSError) -> str:
+    """Return the message of an expected failure; of the system's, what it refused, where, and what can be done."""
+    if isinstance(error, BookError) or error.strerror is None:
+        return str(error)
+    # where a disk is full the system names no file
+    where = error.filename or f"in the book or in {tempfile.gettempdir()}"
+    remedy = next((remedy for remedy, codes in _REMEDIES.items() if error.errno in codes), "")
+    return f"{os.fsdecode(where)}: {error.strerror}" + (f"; {remedy}" if remedy else "")

@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import os
 import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import nbformat
 from nbformat import NotebookNode
 
+from bookkit.environment import controlled
 from bookkit.errors import BookError
 from bookkit.facts import Facts
 from bookkit.parameters import DEFAULT_PROFILE
 from bookkit.project import Project
 from bookkit.toc import Chapter
 
-INJECTED = "injected-parameters"
+if TYPE_CHECKING:
+    from bookkit.kernel import Stopped
+
+TRACES = ("papermill", "execution", "widgets", "kernelspec", "language_info")  # what a run leaves in metadata
 _MESSAGE = 1000  # characters of an exception's message that are shown
-START_TIMEOUT = 120  # seconds; a kernel starts slowly on a machine that is busy with something else
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class ExecutionFailed(BookError):
@@ -47,79 +49,63 @@ class Run:
 
 
 def execute(project: Project, chapter: Chapter, parameters: Mapping[str, str | int]) -> Run:
-    """Execute a chapter from its source and return the result; nothing is written.
+    """Execute a chapter from its source and return the result; only ``_build`` is written to.
 
-    ``parameters`` come from :func:`bookkit.parameters.resolve`. The kernel runs in the folder of the notebook, as it
-    does in JupyterLab and under nbval, and sees the checkout's own ``src``.
+    ``parameters`` come from :func:`bookkit.parameters.resolve`. The kernel sees the checkout's own ``src`` and runs in
+    an empty folder, as a copy does in Colab: a chapter cannot come to depend on a file that lies beside it.
 
     Raises
     ------
     ExecutionFailed
-        When a cell raises, or the kernel dies.
+        When a cell raises or ends the kernel, or the kernel dies.
     """
     import papermill
-    from nbclient.exceptions import DeadKernelError
-    from papermill.exceptions import PapermillExecutionError
 
-    nb = chapter.read()
+    from bookkit.kernel import ENGINE, Kernel, Stopped
+
     started = time.perf_counter()
-    with tempfile.TemporaryDirectory(prefix="bookkit-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="bookkit-", ignore_cleanup_errors=True) as scratch:
+        home, folder = Path(scratch) / "home", Path(scratch) / "chapter"
+        home.mkdir()
+        folder.mkdir()
         source = Path(scratch) / chapter.path.name  # papermill reads a file, and a read-only one will do
-        source.write_text(_without_outputs(nb), encoding="utf-8")
+        source.write_text(bare(chapter.read()), encoding="utf-8")
         try:
-            with _environment(_kernel_environment(project, parameters, scratch)):
-                nb = papermill.execute_notebook(
-                    source,
-                    None,
-                    parameters=dict(parameters),
-                    kernel_name="python3",
-                    language="python",
-                    cwd=chapter.path.parent,
-                    progress_bar=_progress_bar(chapter),
-                    start_timeout=START_TIMEOUT,
-                    extra_arguments=["--IPKernelApp.log_level=CRITICAL"],  # the kernel's own notes are not for readers
-                )
-        except PapermillExecutionError as error:
-            raise ExecutionFailed(_failure(chapter, nb, error)) from None
-        except DeadKernelError:
-            raise ExecutionFailed(f"{chapter}: the kernel died; the usual reason is too little memory") from None
+            nb = papermill.execute_notebook(
+                source,
+                None,
+                parameters=dict(parameters),
+                engine_name=ENGINE,
+                kernel=Kernel(controlled(project, home) | _settings(parameters), folder, Path(scratch)),
+                kernel_name="python3",
+                language="python",
+                progress_bar=_progress_bar(chapter),
+            )
+        except Stopped as stopped:
+            raise ExecutionFailed(_failure(chapter, stopped)) from None
     return Run(chapter, nb, Facts.now(time.perf_counter() - started, str(parameters.get("profile", DEFAULT_PROFILE))))
 
 
-def _without_outputs(nb: NotebookNode) -> str:
-    bare = deepcopy(nb)
-    for cell in bare.cells:
+def bare(nb: NotebookNode) -> str:
+    """Return the notebook as it is run: without outputs, and without traces of where it was run before."""
+    nb = deepcopy(nb)
+    for trace in TRACES:
+        nb.metadata.pop(trace, None)
+    for cell in nb.cells:
+        for trace in TRACES:
+            cell.metadata.pop(trace, None)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    bare.metadata.pop("widgets", None)
-    return nbformat.writes(bare)
+    return nbformat.writes(nb)
 
 
-def _kernel_environment(project: Project, parameters: Mapping[str, str | int], scratch: str) -> dict[str, str]:
-    """The variables that shape a run, so that two runs on two machines differ as little as they can."""
-    path = [str(project.source), *filter(None, [os.environ.get("PYTHONPATH")])]
+def _settings(parameters: Mapping[str, str | int]) -> dict[str, str]:
+    """The variables that only chapters read."""
     return {
-        "PYTHONPATH": os.pathsep.join(path),
-        "PYTHONHASHSEED": "0",
         "OMP_NUM_THREADS": "1",  # sums depend on the number of threads; and small models gain nothing from two
         "MANYHEADS_PROFILE": str(parameters.get("profile", DEFAULT_PROFILE)),
         "MANYHEADS_EXPLORE": "static",  # explorers draw all their states instead of waiting for a kernel
-        "IPYTHONDIR": scratch,  # no start-up files or history of the person who runs it
     }
-
-
-@contextmanager
-def _environment(values: Mapping[str, str]) -> Iterator[None]:
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name)
-            else:
-                os.environ[name] = value
 
 
 def _progress_bar(chapter: Chapter) -> dict[str, Any] | bool:
@@ -129,19 +115,18 @@ def _progress_bar(chapter: Chapter) -> dict[str, Any] | bool:
     return {"desc": f"{chapter.number:>3}  {chapter.title}", "leave": False}
 
 
-def _failure(chapter: Chapter, nb: NotebookNode, error: Any) -> str:
-    """Chapter, cell and message in a few lines. Cells are counted from 1, as they are in the committed notebook."""
-    position = error.cell_index
-    tagged = [i for i, cell in enumerate(nb.cells) if "parameters" in cell.metadata.get("tags", [])]
-    if tagged and position > tagged[0]:
-        position -= 1  # papermill counts the cell that it injects after the tagged one
-    code = [line.strip() for line in error.source.splitlines() if line.strip()]
+def _failure(chapter: Chapter, stopped: Stopped) -> str:
+    """Chapter, cell and reason in a few lines. Cells are counted from 1, as they are in the committed notebook."""
+    reason = stopped.reason[:_MESSAGE]
+    if stopped.cell is None:
+        return f"{chapter}: {reason}"
+    code = [line.strip() for line in stopped.cell.source.splitlines() if line.strip()]
     first = next((line for line in code if not line.startswith(("#", "%"))), "(empty)")
-    lines = [
-        f"{chapter}, cell {position + 1}: {error.ename}: {error.evalue[:_MESSAGE]}",
-        f"  the cell begins: {first}",
-    ]
-    where = re.findall(r"^-+> *(\d+) (.*)$", re.sub(r"\x1b\[[0-9;]*m", "", "\n".join(error.traceback)), flags=re.M)
+    lines = [f"{chapter}, cell {stopped.number}: {reason}", f"  the cell begins: {first}"]
+    trace = _ANSI.sub("", "\n".join(stopped.traceback))
+    where = re.findall(r"^-+> *(\d+) (.*)$", trace, flags=re.M)
     if where:
         lines.append(f"  raised at line {where[-1][0]}: {where[-1][1].strip()}")
+    if reason.startswith(("ModuleNotFoundError", "FileNotFoundError")):
+        lines.append("  chapters run in an empty folder, as in Colab: what they need is in src/manyheads or recordings")
     return "\n".join(lines)

@@ -43,8 +43,11 @@ class Facts:
 
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Facts:
-        """Read what :meth:`to_json` gives; a missing or extra key raises ``TypeError``."""
-        return cls(**content)
+        """Read what :meth:`to_json` gives; a key too few or too many, or a wrong type, raises ``TypeError``."""
+        facts = cls(**content)
+        if not all(isinstance(v, (float, int) if k == "seconds" else str) for k, v in asdict(facts).items()):
+            raise TypeError(f"facts of another type: {content}")
+        return facts
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as plain values."""

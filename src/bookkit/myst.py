@@ -142,8 +142,7 @@ def _options(lines: list[str]) -> tuple[dict[str, str], list[str]]:
     """Split the options, in either of their two spellings, from the body."""
     if lines and lines[0].strip() == "---":
         end = next((i for i, line in enumerate(lines[1:], start=1) if line.strip() == "---"), len(lines))
-        loaded = yaml.safe_load("\n".join(lines[1:end])) or {}
-        return {str(key): str(value) for key, value in loaded.items()}, lines[end + 1 :]
+        return _yaml_options("\n".join(lines[1:end])), lines[end + 1 :]
     options = {}
     for position, line in enumerate(lines):
         option = _OPTION.match(line.strip())
@@ -151,6 +150,14 @@ def _options(lines: list[str]) -> tuple[dict[str, str], list[str]]:
             return options, lines[position:]
         options[option["key"]] = option["value"]
     return options, []
+
+
+def _yaml_options(source: str) -> dict[str, str]:
+    """Options written as YAML; none when it is not that, for Sphinx reports it with its line."""
+    try:
+        return {str(key): str(value) for key, value in yaml.safe_load(source).items()}
+    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):
+        return {}
 
 
 def _end_of_math(lines: list[str], start: int) -> int:

@@ -2,7 +2,7 @@
 
 What papermill, Jupyter and widgets add (timings, versions, random ids) goes; sources and outputs stay. Committed
 notebooks hold no widgets: every explorer also has a static figure in the same output, and that is what they keep.
-The site's copies keep the widgets, under ids that are the same in every run.
+The site's copies keep the widgets that a reader sees, under ids that are the same in every run.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import nbformat
 from nbformat import NotebookNode
 
 from bookkit.errors import NotebookError
-from bookkit.execute import INJECTED
+from bookkit.execute import TRACES
+from bookkit.parameters import INJECTED
+from bookkit.reading import STATE, VIEW
 
-STATE = "application/vnd.jupyter.widget-state+json"
-VIEW = "application/vnd.jupyter.widget-view+json"
+LINKS = ("LinkModel", "DirectionalLinkModel")
 MAX_BYTES = 1_500_000
 _ID = re.compile(r"(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])")
 _REFERENCE = re.compile(r"IPY_MODEL_([0-9a-f]{32})")
@@ -38,7 +39,7 @@ def normalise(nb: NotebookNode, name: str, *, keep_widgets: bool = False) -> Not
     name
         The stem of the chapter; it enters the widget ids, so that they differ between pages.
     keep_widgets
-        Keep the widgets, for the site. A committed notebook must not have them.
+        Keep the widgets that are shown, for the site. A committed notebook must not have them.
 
     Raises
     ------
@@ -50,8 +51,8 @@ def normalise(nb: NotebookNode, name: str, *, keep_widgets: bool = False) -> Not
     nb.cells = [cell for cell in nb.cells if INJECTED not in cell.metadata.get("tags", [])]
     count = 0
     for cell in nb.cells:
-        for key in ("papermill", "execution", "widgets"):
-            cell.metadata.pop(key, None)
+        for trace in TRACES:
+            cell.metadata.pop(trace, None)
         if not cell.metadata.get("tags", True):
             del cell.metadata["tags"]
         if cell.cell_type == "code":
@@ -63,7 +64,7 @@ def normalise(nb: NotebookNode, name: str, *, keep_widgets: bool = False) -> Not
     nb.metadata.kernelspec = {"display_name": "Python 3", "language": "python", "name": "python3"}
     nb.metadata.language_info = {"file_extension": ".py", "mimetype": "text/x-python", "name": "python"}
     if keep_widgets:
-        nb = _stable_widget_ids(nb, name)
+        nb = _shown_widgets(nb, name)
     else:
         nb.metadata.pop("widgets", None)
     found = broken(nb) if keep_widgets else problems(nb)
@@ -117,7 +118,8 @@ def problems(nb: NotebookNode) -> list[str]:
 def _unfit(output: NotebookNode) -> Iterator[str]:
     """What an output holds that another run would not repeat."""
     if output.output_type == "stream" and output.name == "stderr":
-        yield f"writes to stderr, so a page would show it: {_ANSI.sub('', output.text).strip()[:100]!r}"
+        said = _ANSI.sub("", output.text).strip()[:100]
+        yield f"writes to stderr, so a page would show it: {said!r}; mend what warns, or print to stdout"
     data = output.get("data", {})
     if VIEW in data:
         yield "stores a widget"
@@ -152,29 +154,37 @@ def _same_stream(one: NotebookNode, other: NotebookNode) -> bool:
     return one.output_type == other.output_type == "stream" and one.name == other.name
 
 
-def _stable_widget_ids(nb: NotebookNode, name: str) -> NotebookNode:
-    """Give every widget an id made from the chapter's name and the order in which a reader meets it.
+def _shown_widgets(nb: NotebookNode, name: str) -> NotebookNode:
+    """Keep the widgets that a reader meets, under ids made from the chapter's name and the order of meeting them.
 
-    First come the displayed widgets, depth first through their children, then the rest (links between widgets),
-    which are told apart by their content with the ids known so far in it.
+    First come the displayed widgets, depth first through those they refer to; then the links whose two ends are among
+    them, which move one with the other and which nothing refers to. No view needs any other widget.
     """
-    states = nb.metadata.get("widgets", {}).get(STATE, {}).get("state", {})
+    saved = nb.metadata.get("widgets", {}).get(STATE)
+    if saved is None:
+        return nb
+    states = saved["state"]
     new: dict[str, str] = {}
 
-    def visit(model: str) -> None:
+    def references(model: str) -> list[str]:
+        return [other for other in _REFERENCE.findall(json.dumps(states[model], sort_keys=True)) if other in states]
+
+    def meet(model: str) -> None:
         if model in states and model not in new:
             new[model] = hashlib.sha256(f"{name}:{len(new)}".encode()).hexdigest()[:32]
-            for child in _REFERENCE.findall(json.dumps(states[model], sort_keys=True)):
-                visit(child)
+            for other in references(model):
+                meet(other)
 
-    def content(model: str) -> str:
-        return _ID.sub(lambda match: new.get(match[0], "?"), json.dumps(states[model], sort_keys=True))
+    def content(link: str) -> str:
+        return _ID.sub(lambda match: new.get(match[0], match[0]), json.dumps(states[link], sort_keys=True))
 
     for cell in nb.cells:
         for output in cell.get("outputs", []):
             if VIEW in output.get("data", {}):
-                visit(output.data[VIEW]["model_id"])
-    for model in sorted((model for model in states if model not in new), key=content):
-        visit(model)
+                meet(output.data[VIEW].model_id)
+    links = [model for model in states if states[model].get("model_name") in LINKS and model not in new]
+    for link in sorted((link for link in links if set(references(link)) <= set(new)), key=content):
+        meet(link)
+    saved["state"] = {model: states[model] for model in new}
     renamed = _ID.sub(lambda match: new.get(match[0], match[0]), nbformat.writes(nb))
     return nbformat.reads(renamed, as_version=4)

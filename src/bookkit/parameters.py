@@ -22,6 +22,7 @@ from manyheads.names import unknown
 
 PROFILES = ("quick", "gpu", "full")
 DEFAULT_PROFILE = "quick"
+INJECTED = "injected-parameters"  # papermill's tag of the cell that it puts after the one tagged "parameters"
 
 
 def _profile(value: object) -> str:
@@ -88,7 +89,7 @@ def assigned(nb: NotebookNode, name: str) -> set[str]:
         raise ParameterError(f"{name} needs exactly one code cell tagged 'parameters', it has {len(cells)}")
     try:
         tree = ast.parse(cells[0].source)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:  # the last two: nested too deeply
         raise ParameterError(f"{name}: the cell tagged 'parameters' is not Python: {error}") from None
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     for other in sorted(names - set(SCHEMA)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from bookkit.cache import Cache
 from bookkit.errors import BookError
 from bookkit.execute import Run, execute
 from bookkit.normalise import normalise, problems, text
-from bookkit.project import Project
+from bookkit.project import Project, remove
 from bookkit.toc import Chapter
 from manyheads.files import write_whole
 
@@ -28,7 +27,8 @@ def run_chapters(
 ) -> dict[Chapter, Run]:
     """Execute chapters, or take what is stored, printing one line for each.
 
-    All parameters are checked before the first chapter runs. A failure stops here; what ran before it is stored.
+    All parameters are checked before the first chapter runs. A failure stops here; what ran before it is stored, unless
+    a page or a committed notebook could not be made from it: it would be refused again for ever.
     """
     plans = {chapter: parameters.resolve(chapter.read(), str(chapter), given) for chapter in chapters}
     cache, runs = Cache(project), {}
@@ -37,7 +37,8 @@ def run_chapters(
         run = cache.load(chapter, key) if use_cache else None
         if run is None:
             run = execute(project, chapter, plan)
-            normalise(run.nb, chapter.stem, keep_widgets=True)  # refuses a run that stopped half-way
+            for keep in (True, False):
+                normalise(run.nb, chapter.stem, keep_widgets=keep)
             cache.store(run, key)
         print(run, flush=True)
         runs[chapter] = run
@@ -57,6 +58,7 @@ def build(
     With ``only``, the other chapters show what is committed.
     """
     started = time.perf_counter()
+    site.check_place(project)
     chapters = toc.chapters(project)
     chosen = toc.select(chapters, only)
     runs = run_chapters(project, chosen, given or {}, use_cache=use_cache)
@@ -142,19 +144,19 @@ def write_colab(project: Project, folder: Path) -> list[Path]:
     return paths
 
 
-def record(name: str) -> None:
+def record(project: Project, name: str) -> None:
     """Make or resume a recording with the full profile; :mod:`manyheads.experiments` knows how."""
     from manyheads.experiments import recorder
 
     try:
-        recorder.record(name)
-    except (ValueError, FileNotFoundError) as error:
+        recorder.record(name, project.build / "points")
+    except ValueError as error:
         raise BookError(str(error)) from None
 
 
 def clean(project: Project) -> None:
     """Remove everything that can be made again."""
-    shutil.rmtree(project.build, ignore_errors=True)
+    remove(project.build)
     print(f"removed {project.build}")
 
 

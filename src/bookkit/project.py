@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tomllib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import yaml
+from typing import Any, TypeVar
 
 from bookkit.errors import BookError
+from bookkit.reading import read_yaml, reading
 
 PAGES_BRANCH = "gh-pages"
+Setting = TypeVar("Setting", str, list, dict)
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,49 @@ class Project:
         """Return ``_config.yml``."""
         return read_yaml(self.root / "_config.yml")
 
+    def setting(self, *names: str, kind: type[Setting]) -> Setting:
+        """Return a value of ``_config.yml``, by the names on the way to it; the empty one of its kind when left out.
+
+        Raises
+        ------
+        BookError
+            When the value, or one on the way to it, is of another kind.
+        """
+        value: Any = self.config()
+        for depth, name in enumerate(names, start=1):
+            value = value.get(name)
+            wanted = kind if depth == len(names) else dict
+            if value is None:
+                return kind()
+            if not isinstance(value, wanted):
+                where = ".".join(names[:depth])
+                raise BookError(
+                    f"{self.root / '_config.yml'}: {where} must be a {wanted.__name__}, found {type(value).__name__}"
+                )
+        return value
+
+    def inside(self, name: object, source: str) -> Path:
+        """Return the path of a file that ``source`` names; the book is made from what lies in the checkout."""
+        if not isinstance(name, str):
+            raise BookError(f"{self.root / source} names a file {name!r}: it must be text")
+        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
+            raise BookError(f"{self.root / source} names {name!r}: it must lie in {self.root}")
+        return self.root / name
+
+    def bibliographies(self) -> list[Path]:
+        """Return the BibTeX files of the book."""
+        return [self.inside(name, "_config.yml") for name in self.setting("bibtex_bibfiles", kind=list)]
+
     def colab_base(self) -> str | None:
         """Return the address under which Colab opens the published copies, or None without a GitHub ``repository.url``.
 
         The copies lie on the branch that the site is published from, ``repository.branch`` (``gh-pages``).
         """
-        repository = self.config().get("repository") or {}
-        prefix, url = "https://github.com/", str(repository.get("url") or "").removesuffix(".git").rstrip("/")
+        prefix = "https://github.com/"
+        url = self.setting("repository", "url", kind=str).removesuffix(".git").rstrip("/")
         if not url.startswith(prefix):
             return None
-        branch = repository.get("branch", PAGES_BRANCH)
+        branch = self.setting("repository", "branch", kind=str) or PAGES_BRANCH
         return f"https://colab.research.google.com/github/{url.removeprefix(prefix)}/blob/{branch}/colab/"
 
     def requirements(self) -> list[str]:
@@ -88,19 +122,17 @@ class Project:
             return []
         from packaging.requirements import Requirement
 
-        declared = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}).get("dependencies", [])
-        return [Requirement(line).name for line in declared]
+        with reading(path, "a project with a list of dependencies"):
+            declared = tomllib.loads(path.read_text(encoding="utf-8")).get("project", {}).get("dependencies", [])
+            return [Requirement(line).name for line in declared]
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping; a :class:`BookError` says which line is wrong."""
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except yaml.YAMLError as error:
-        raise BookError(f"{path.name} is not valid YAML: {error}") from None
-    if not isinstance(content, dict):
-        raise BookError(f"{path.name} must hold keys and values, found {type(content).__name__}")
-    return content
+def remove(path: Path) -> None:
+    """Remove a folder, a file or a link (not what it leads to); what is not there is fine."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def files_under(folder: Path) -> list[Path]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from bookkit.errors import SiteError
-from bookkit.project import Project, digest, files_under
+from bookkit.environment import controlled
+from bookkit.errors import BookError, SiteError
+from bookkit.project import Project, digest, files_under, remove
 from manyheads.files import write_whole
 
 FINGERPRINT = ".fingerprint"
@@ -43,12 +43,12 @@ def publish(project: Project, staged: Mapping[str, bytes], extra: Mapping[str, b
     """
     fingerprint = _fingerprint(project, staged, extra)
     try:
-        if (project.html / FINGERPRINT).read_text(encoding="utf-8") == fingerprint:
+        if (project.html / FINGERPRINT).read_bytes() == fingerprint.encode():
             return False
     except OSError:
         pass
     stage = project.build / "stage"
-    shutil.rmtree(stage, ignore_errors=True)
+    remove(stage)
     for name, content in staged.items():
         (stage / name).parent.mkdir(parents=True, exist_ok=True)
         (stage / name).write_bytes(content)
@@ -56,9 +56,25 @@ def publish(project: Project, staged: Mapping[str, bytes], extra: Mapping[str, b
         html = _sphinx(project, stage, Path(scratch))
         for name, content in {**extra, FINGERPRINT: fingerprint.encode()}.items():
             write_whole(html / name, content)
-        shutil.rmtree(project.html, ignore_errors=True)
+        if project.html.exists():
+            project.html.rename(Path(scratch) / "before")
         html.rename(project.html)
     return True
+
+
+def check_place(project: Project) -> None:
+    """Refuse a place for the site that a build could not use, before anything is executed.
+
+    Raises
+    ------
+    BookError
+        When ``_build`` is no folder, or ``_build/html`` is none or a link: its target would keep the old site.
+    """
+    for place in (project.build, project.html):
+        if place.exists() and not place.is_dir():
+            raise BookError(f"{place} is a file, and the site needs a folder there: remove it")
+    if project.html.is_symlink():
+        raise BookError(f"{project.html} is a link, and every build puts a new folder there: remove it")
 
 
 def _fingerprint(project: Project, staged: Mapping[str, bytes], extra: Mapping[str, bytes]) -> str:
@@ -72,14 +88,15 @@ def _fingerprint(project: Project, staged: Mapping[str, bytes], extra: Mapping[s
 def _sphinx(project: Project, stage: Path, output: Path) -> Path:
     """Run Jupyter Book in a process of its own and return the folder of pages."""
     command = [sys.executable, "-c", "from jupyter_book.cli.main import main; main()", "build", str(stage)]
-    path = os.pathsep.join(filter(None, [str(project.source), os.environ.get("PYTHONPATH")]))
+    home = output / "home"
+    home.mkdir()
     done = subprocess.run(
         [*command, "--path-output", str(output), "-W", "-n", "--keep-going"],
         cwd=project.root,
-        env=os.environ | {"PYTHONPATH": path, "PYTHONHASHSEED": "0"},
+        env=controlled(project, home),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        text=True,
+        encoding="utf-8",
         errors="replace",
     )
     html = output / "_build" / "html"

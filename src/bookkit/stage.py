@@ -12,8 +12,9 @@ import yaml
 from nbformat import NotebookNode
 
 from bookkit import facts as fact
-from bookkit.normalise import VIEW, text
-from bookkit.project import Project, files_under, read_yaml
+from bookkit.normalise import text
+from bookkit.project import Project, files_under
+from bookkit.reading import VIEW
 from bookkit.toc import Chapter, entries
 from bookkit.verdicts import MIME
 
@@ -64,22 +65,24 @@ def files(
 def _pages(project: Project) -> Iterator[Path]:
     """Everything in ``book/``, and what ``_toc.yml`` and ``_config.yml`` name outside it."""
     yield from (path for path in files_under(project.book) if not path.is_relative_to(project.root / _SCRIPTS))
-    named = [f"{entry}{suffix}" for entry in entries(project) for suffix in (".md", ".ipynb", ".rst", "")]
-    config = project.config()
-    named += [*(config.get("bibtex_bibfiles") or []), *filter(None, [config.get("logo")])]
-    yield from (project.root / name for name in named if (project.root / name).is_file())
+    suffixes = (".md", ".ipynb", ".rst", "")
+    named = [project.root / f"{entry}{suffix}" for entry in entries(project) for suffix in suffixes]
+    named += [*project.bibliographies(), project.inside(project.setting("logo", kind=str), "_config.yml")]
+    yield from (path for path in named if path.is_file())
 
 
 def _config(project: Project, vendor: Path | None) -> str:
-    config = read_yaml(project.root / "_config.yml")
+    config = project.config()
     if vendor:
-        settings = config.setdefault("sphinx", {}).setdefault("config", {})
-        static = settings.setdefault("html_static_path", [])
-        if "book/_static" not in static:
-            static.append("book/_static")
-        settings["mathjax_path"] = "vendor/mathjax/tex-mml-chtml.js"
+        settings = project.setting("sphinx", "config", kind=dict)
+        static = project.setting("sphinx", "config", "html_static_path", kind=list)
         scripts = ("require.js", _OURS, "@jupyter-widgets/html-manager/dist/embed-amd.js")
-        settings["nb_ipywidgets_js"] = {f"vendor/{script}": {} for script in scripts}
+        settings |= {
+            "html_static_path": static if "book/_static" in static else [*static, "book/_static"],
+            "mathjax_path": "vendor/mathjax/tex-mml-chtml.js",
+            "nb_ipywidgets_js": {f"vendor/{script}": {} for script in scripts},
+        }
+        config["sphinx"] = project.setting("sphinx", kind=dict) | {"config": settings}
     return yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
 
 

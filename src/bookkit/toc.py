@@ -11,7 +11,8 @@ from typing import Any
 import nbformat
 
 from bookkit.errors import BookError
-from bookkit.project import Project, read_yaml
+from bookkit.project import Project
+from bookkit.reading import read_notebook, read_yaml
 from manyheads.names import unknown
 
 
@@ -32,20 +33,13 @@ class Chapter:
         return read_notebook(self.path)
 
 
-def read_notebook(path: Path) -> nbformat.NotebookNode:
-    """Read a notebook in format 4; a :class:`BookError` names a file that is not one."""
-    try:
-        return nbformat.read(path, as_version=4)
-    except FileNotFoundError:
-        raise BookError(f"{path} does not exist") from None
-    except Exception as error:  # nbformat raises its own types as well as those of json and jsonschema
-        raise BookError(f"{path} is not a readable notebook: {str(error).splitlines()[0]}") from None
-
-
 def entries(project: Project) -> list[str]:
     """Return the files named in ``_toc.yml``, in order and as they are written there."""
     toc = read_yaml(project.root / "_toc.yml")
-    return [*filter(None, [toc.get("root")]), *_files(toc)]
+    named = [*filter(None, [toc.get("root")]), *_files(toc)]
+    for entry in named:
+        project.inside(entry, "_toc.yml")
+    return named
 
 
 def chapters(project: Project) -> list[Chapter]:
@@ -54,7 +48,8 @@ def chapters(project: Project) -> list[Chapter]:
     Raises
     ------
     BookError
-        When an entry has no notebook, a notebook has no first heading, or two chapters share a number.
+        When an entry has no notebook or lies outside the checkout, a notebook has no first heading, or two chapters
+        share a number.
     """
     found: dict[int, Chapter] = {}
     for entry in entries(project):
@@ -82,10 +77,10 @@ def select(all_chapters: Sequence[Chapter], wanted: Sequence[str]) -> list[Chapt
     return [chapter for chapter in all_chapters if chapter in chosen or not wanted]
 
 
-def _files(node: Any) -> Iterator[str]:
+def _files(node: Any) -> Iterator[Any]:
     """Walk parts, chapters and sections, which nest to any depth."""
     if isinstance(node, dict):
-        if isinstance(node.get("file"), str):
+        if "file" in node:
             yield node["file"]
         for key in ("parts", "chapters", "sections", "entries", "subtrees"):
             yield from _files(node.get(key))

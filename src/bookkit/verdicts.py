@@ -25,9 +25,12 @@ class Ledger(Protocol):
 
 
 def collect(notebooks: Mapping[Chapter, NotebookNode]) -> list[dict[str, Any]]:
-    """Return the cards in the outputs, each with the number of the chapter it was ``found_in``."""
+    """Return the cards in the outputs, each with the number of the chapter it was ``found_in`` and that chapter's page.
+
+    Pages are named as seen from the scoreboard, which lies beside the chapters.
+    """
     return [
-        {**output.data[MIME], "found_in": chapter.number}
+        {**output.data[MIME], "found_in": chapter.number, "page": f"{chapter.stem}.html"}
         for chapter, nb in notebooks.items()
         for cell in nb.cells
         for output in cell.get("outputs", [])

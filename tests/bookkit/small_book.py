@@ -80,6 +80,8 @@ slider = W.SelectionSlider(options=[(str(v), i) for i, v in enumerate(values)], 
 stack = W.Stack(panels, selected_index=0)
 W.jslink((slider, "index"), (stack, "selected_index"))
 box = W.VBox([slider, stack])
+hidden = [W.IntSlider() for _ in range(3)]
+W.jslink((hidden[0], "value"), (hidden[1], "value"))
 bundle = {k: v for k, v in box._repr_mimebundle_().items() if "widget" in k}
 display({**bundle, "text/plain": "explorer", "text/html": "<p>static picture</p>"}, raw=True)"""
 TEXT = """\

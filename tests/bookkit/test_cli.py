@@ -1,4 +1,7 @@
+import errno
 import os
+import re
+import shutil
 import subprocess
 import sys
 import types
@@ -95,10 +98,20 @@ def test_interrupting(project, monkeypatch, capsys):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_record_passes_on_what_is_wrong_with_a_name(monkeypatch):
+def test_what_the_system_refuses_is_one_line(project, monkeypatch, capsys):
+    def full(*args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device", str(project.html))
+
+    monkeypatch.setattr(pipeline, "check", full)
+    assert bookkit(project, "check") == 1
+    assert capsys.readouterr().err == f"error: {project.html}: No space left on device; free some space\n"
+
+
+def test_record_passes_on_what_is_wrong_with_a_name(project, monkeypatch):
     recorder = types.ModuleType("manyheads.experiments.recorder")
 
-    def record(name):
+    def record(name, folder):
+        assert folder == project.build / "points"  # wherever the command was given
         raise ValueError(f"unknown recording {name!r}; known: budgets")
 
     recorder.record = record
@@ -106,13 +119,43 @@ def test_record_passes_on_what_is_wrong_with_a_name(monkeypatch):
     experiments.recorder = recorder
     monkeypatch.setitem(sys.modules, "manyheads.experiments", experiments)
     with pytest.raises(BookError, match="unknown recording 'budget'; known: budgets"):
-        pipeline.record("budget")
+        pipeline.record(project, "budget")
 
 
-def run(*arguments, cwd):
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+def run(*arguments, cwd, path=(), **variables):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, [*path, SOURCE])), **variables}
     command = [sys.executable, "-m", "bookkit", *arguments]
     return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_another_manyheads_on_the_path_is_not_taken(project, tmp_path):
+    (tmp_path / "manyheads.py").write_text("raise ImportError('an unrelated package')")
+    done = run("clean", cwd=project.root, path=[tmp_path])
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.slow
+def test_the_tools_of_another_checkout_refuse(project, tmp_path):
+    """They would publish the other checkout's ledger."""
+    shutil.copytree(SOURCE, tmp_path / "old")
+    (project.source / "bookkit").mkdir()
+    done = run("clean", cwd=project.root, path=[tmp_path / "old"])
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(rf"error: .*{tmp_path}/old/bookkit, .*{project.root} .*unset PYTHONPATH.*\n", done.stderr)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-9", "utf-8"])
+def test_a_title_that_the_terminal_cannot_show(project, encoding):
+    code = (
+        "import sys; from bookkit import cli, pipeline; "
+        "pipeline.check = lambda project: print('1  Schöner ş'); sys.exit(cli.main(['check']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", code], cwd=project.root, env=environment, capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == "1  Schöner ş\n".encode(encoding, errors="backslashreplace")
 
 
 @pytest.mark.slow

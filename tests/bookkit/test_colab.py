@@ -11,7 +11,8 @@ import pytest
 
 from bookkit import colab, toc
 from bookkit.errors import BookError, NotebookError
-from bookkit.normalise import STATE, VIEW, normalise
+from bookkit.normalise import normalise
+from bookkit.reading import STATE, VIEW
 from tests.bookkit.small_book import markdown
 
 

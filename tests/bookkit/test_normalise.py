@@ -1,14 +1,19 @@
+import hashlib
 import re
+from collections import Counter
 from copy import deepcopy
 
 import nbformat
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from nbformat.v4 import new_output
 
 from bookkit import parameters
 from bookkit.errors import NotebookError
 from bookkit.execute import execute
-from bookkit.normalise import MAX_BYTES, STATE, VIEW, broken, normalise, problems, text
+from bookkit.normalise import MAX_BYTES, broken, normalise, problems, text
+from bookkit.reading import STATE, VIEW
 from tests.bookkit.small_book import code, markdown, notebook
 
 
@@ -153,6 +158,63 @@ def test_widgets_still_refer_to_one_another():
     assert set(views) < set(states)
     assert set(re.findall(r"IPY_MODEL_(\w+)", nbformat.writes(nb))) <= set(states)
     assert len(states) == 4
+
+
+def page_of_widgets(order):
+    """A slider that moves another, one that moves a hidden one, and hidden groups that only their links tell apart.
+
+    The models are stored in the given order, under ids that are in no order.
+    """
+    ids = {name: hashlib.md5(name.encode()).hexdigest() for name in MODELS}
+
+    def model(kind, **state):
+        return {"model_name": f"{kind}Model", "state": {k: f"IPY_MODEL_{ids[v]}" for k, v in state.items()}}
+
+    def link(kind, one, other):
+        state = {"source": [f"IPY_MODEL_{ids[one]}", "index"], "target": [f"IPY_MODEL_{ids[other]}", "index"]}
+        return {"model_name": kind, "state": state}
+
+    states = {
+        **{name: model("Layout") for name in MODELS if name.startswith("layout")},
+        **{name: model("Slider", layout=f"layout {name}") for name in ("shown", "moved", "hidden", "twin")},
+        "box": model("Box", children="moved"),
+        "link": link("LinkModel", "shown", "moved"),
+        "one way": link("DirectionalLinkModel", "moved", "shown"),
+        "to a hidden one": link("LinkModel", "shown", "hidden"),
+        "between hidden ones": link("LinkModel", "hidden", "twin"),
+    }
+    nb = executed(explorer(ids["shown"]), explorer(ids["box"]))
+    stored = {ids[name]: states[name] for name in order}
+    nb.metadata.widgets = {STATE: {"state": stored, "version_major": 2, "version_minor": 0}}
+    return nb
+
+
+SLIDERS = ["shown", "moved", "hidden", "twin"]
+MODELS = [*SLIDERS, *(f"layout {name}" for name in SLIDERS), "box", "link", "one way", "to a hidden one"]
+MODELS.append("between hidden ones")
+
+
+@given(st.permutations(MODELS))
+def test_the_order_in_which_widgets_were_stored_changes_nothing(order):
+    """A fresh run stores them as they were made, one from the cache by their ids."""
+    given_order, other = (
+        normalise(page_of_widgets(names), "t", keep_widgets=True) for names in (order, sorted(MODELS))
+    )
+    assert text(given_order) == text(other)
+
+
+def test_only_what_a_view_needs_is_kept_with_the_links_that_move_it():
+    nb = normalise(page_of_widgets(MODELS), "t", keep_widgets=True)
+    states = nb.metadata.widgets[STATE].state
+    kinds = Counter(state.model_name for state in states.values())
+    assert kinds == {"SliderModel": 2, "LayoutModel": 2, "BoxModel": 1, "LinkModel": 1, "DirectionalLinkModel": 1}
+    assert set(re.findall(r"IPY_MODEL_(\w+)", nbformat.writes(nb))) <= set(states)
+
+
+def test_a_page_that_shows_no_widget_stores_none():
+    nb = executed(stream("1\n"))
+    nb.metadata.widgets = {STATE: {"state": {"1" * 32: {"model_name": "SliderModel", "state": {}}}}}
+    assert normalise(nb, "t", keep_widgets=True).metadata.widgets[STATE].state == {}
 
 
 @pytest.mark.slow

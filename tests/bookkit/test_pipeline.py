@@ -1,3 +1,9 @@
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
 import nbformat
 import pytest
 
@@ -5,13 +11,15 @@ from bookkit import pipeline, toc
 from bookkit.errors import BookError, ClaimError, ParameterError
 from bookkit.execute import ExecutionFailed
 from bookkit.normalise import problems, text
+from bookkit.project import files_under
 from tests.bookkit.small_book import chapter_one, chapter_two, code, write_notebook
 
 pytestmark = pytest.mark.slow
 
 
 def everything(project):
-    return {path: path.read_bytes() for path in project.root.rglob("*") if path.is_file()}
+    """The checkout, without what can be made again."""
+    return {path: path.read_bytes() for path in files_under(project.root) if not path.is_relative_to(project.build)}
 
 
 @pytest.fixture
@@ -156,8 +164,36 @@ def test_copies_of_the_committed_notebooks(committed, built, tmp_path):
     assert paths[0].read_bytes() == (built.html / "colab/01_first.ipynb").read_bytes()
 
 
-def test_clean(project):
-    project.html.mkdir(parents=True)
+FULL_DISK = """
+import resource, sys
+from bookkit.cli import main
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))  # the first file that is larger cannot be written
+sys.exit(main(["--root", sys.argv[1], "colab", "--out", sys.argv[2]]))
+"""
+
+
+def test_a_disk_that_is_full(committed, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": str(Path(pipeline.__file__).parents[1])}
+    command = [sys.executable, "-c", FULL_DISK, committed.root, tmp_path / "out"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr == f"error: in the book or in {tempfile.gettempdir()}: File too large; free some space\n"
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def folder(place):
+    (place / "html").mkdir(parents=True)
+
+
+def link(place):
+    place.symlink_to(place.parent / "book")
+
+
+@pytest.mark.parametrize("make", [folder, link, Path.touch, lambda place: None])
+def test_clean(project, capsys, make):
+    make(project.build)
+    pages = sorted(project.book.iterdir())
     pipeline.clean(project)
-    assert not project.build.exists()
-    assert project.book.exists()
+    assert not os.path.lexists(project.build)
+    assert sorted(project.book.iterdir()) == pages

@@ -1,9 +1,10 @@
-import subprocess
+import shutil
 
 import pytest
 
 from bookkit import pipeline, site, toc
-from bookkit.errors import SiteError
+from bookkit.errors import BookError, SiteError
+from bookkit.project import Project
 
 pytestmark = pytest.mark.slow
 PAGE = {"book/index.md": b"# Title\n", "_toc.yml": b"format: jb-book\nroot: book/index\n"}
@@ -58,7 +59,7 @@ def test_a_warning_stops_the_build_every_time(project):
         assert "book/index.md:3: WARNING: undefined label: 'nowhere'" in lines[1]
         assert str(project.root) not in str(failure.value)
         assert not project.html.exists()
-    assert [path.name for path in project.build.iterdir()] == ["stage"]
+    assert sorted(path.name for path in project.build.iterdir()) == ["matplotlib", "stage"]
 
 
 def test_the_old_site_stays_until_a_new_one_is_complete(project, monkeypatch):
@@ -69,11 +70,57 @@ def test_the_old_site_stays_until_a_new_one_is_complete(project, monkeypatch):
     def interrupted(*args, **kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(subprocess, "run", interrupted)
+    monkeypatch.setattr(site, "_sphinx", interrupted)
     with pytest.raises(KeyboardInterrupt):
         site.publish(project, staged(project), {})
     assert (project.html / "index.html").read_text() == "old"
     assert sorted(path.name for path in project.build.iterdir()) == ["html", "stage"]
+
+
+def test_sphinx_does_not_see_the_habits_of_a_person(project, tmp_path, monkeypatch):
+    for name in ("manyheads", "yaml", "sphinx"):
+        (tmp_path / f"{name}.py").write_text("raise ImportError('of another checkout')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.setenv("HOME", "/proc/nowhere")
+    monkeypatch.setenv("LC_ALL", "tr_TR.ISO-8859-9")
+    files = staged(project, **{"book/index.md": "# Şekil\n\n```{eval-rst}\n.. automodule:: manyheads\n```\n".encode()})
+    files["_config.yml"] = files["_config.yml"].replace(b"extensions: [", b"extensions: [sphinx.ext.autodoc, ")
+    site.publish(project, files, {})
+    page = (project.html / "book/index.html").read_text(encoding="utf-8")
+    assert "Şekil" in page
+    assert "A stand-in for the package that chapters import" in page
+
+
+def test_a_link_at_the_place_of_the_stage_is_not_followed(project, tmp_path, monkeypatch):
+    def fake(project, stage, output):
+        (output / "html").mkdir()
+        return output / "html"
+
+    monkeypatch.setattr(site, "_sphinx", fake)
+    project.build.mkdir()
+    (project.build / "stage").symlink_to(tmp_path / "kept")
+    (tmp_path / "kept").mkdir()
+    site.publish(project, staged(project), {})
+    assert list((tmp_path / "kept").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda p: p.build.touch(), r"_build is a file, .*remove it"),
+        (lambda p: (p.build.mkdir(), p.html.touch()), r"_build/html is a file, .*remove it"),
+        (lambda p: (p.build.mkdir(), p.html.symlink_to(p.book)), r"_build/html is a link, .*remove it"),
+    ],
+)
+def test_a_place_that_cannot_be_used_is_refused_before_anything_is_executed(project, monkeypatch, make, message):
+    monkeypatch.setattr(pipeline, "execute", lambda *args: pytest.fail("a chapter was executed"))
+    make(project)
+    before = sorted(project.root.rglob("*"))
+    with pytest.raises(BookError, match=message) as failure:
+        pipeline.build(project)
+    assert len(str(failure.value).splitlines()) == 1
+    assert sorted(project.root.rglob("*")) == before
 
 
 def test_an_error_without_a_warning_shows_the_end_of_the_log(project):
@@ -103,3 +150,18 @@ def test_a_second_build_executes_and_builds_nothing(built, ledger, capsys):
     assert shown.count("cached") == len(toc.chapters(built))
     assert "Site: unchanged" in shown
     assert "make serve" in shown
+
+
+def test_a_build_from_the_cache_gives_the_site_of_the_fresh_one(built, ledger, tmp_path, capsys):
+    """Widgets come back from the cache in another order than they were made in."""
+    again = Project(tmp_path / "again")
+    shutil.copytree(built.root, again.root)
+    fingerprint = (again.html / site.FINGERPRINT).read_bytes()
+    shutil.rmtree(again.html)
+    for _ in range(2):
+        pipeline.build(again, ledger=ledger)
+        assert (again.html / site.FINGERPRINT).read_bytes() == fingerprint
+    assert [line.split(";")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("Site")] == [
+        "Site: built",
+        "Site: unchanged",
+    ]

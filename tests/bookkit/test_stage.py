@@ -5,7 +5,7 @@ from nbformat.v4 import new_output
 
 from bookkit import stage, toc
 from bookkit.facts import Facts
-from bookkit.normalise import VIEW
+from bookkit.reading import VIEW
 from bookkit.verdicts import MIME
 
 FACTS = Facts("2026-01-02", 12.3, "2 CPU cores", "3.11.1", "2.13.0", "quick")

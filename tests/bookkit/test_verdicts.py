@@ -1,4 +1,9 @@
+import re
+
 import pytest
+from markdown_it.renderer import RendererHTML
+from myst_parser.config.main import MdParserConfig
+from myst_parser.parsers.mdit import create_md_parser
 from nbformat.v4 import new_output
 
 from bookkit import toc, verdicts
@@ -27,7 +32,8 @@ def test_every_claim_once(book, ledger):
 
 
 def test_cards_say_where_they_were_found(book):
-    assert [(card["id"], card["found_in"]) for card in verdicts.collect(book)] == [("A1", 1), ("B2", 2)]
+    found = [(card["id"], card["found_in"], card["page"]) for card in verdicts.collect(book)]
+    assert found == [("A1", 1, "01_first.html"), ("B2", 2, "02_second.html")]
 
 
 @pytest.mark.parametrize(
@@ -80,6 +86,27 @@ def test_the_ledger_of_the_book_fits_in(book):
     assert any("unknown claim id 'Z9'" in problem for problem in found)
     assert any("chapter 1 and has no verdict card" in problem for problem in found)
     assert claims.scoreboard([], []).startswith("# Scoreboard")
+
+
+def test_the_scoreboard_of_the_book_has_links_and_formulas_when_sphinx_has_read_it(book):
+    first = next(iter(book))
+    cell = code("pass")
+    cards = [claims.judge(id, estimate=0, interval=(0, 0), n_seeds=9).to_json() for id in claims.ledger()]
+    cell.outputs = [new_output("display_data", {verdicts.MIME: card}) for card in cards]
+    chapters = {claim.chapter for claim in claims.ledger().values()}
+    page = claims.scoreboard(verdicts.collect({first: notebook(cell)}), chapters)
+    html = create_md_parser(MdParserConfig(enable_extensions={"dollarmath"}), RendererHTML).render(page)
+    for id in claims.ledger():
+        anchor = id.lower()
+        (row,) = re.findall(rf'<tr>\n<td><span id="claim-{anchor}"></span>.*?</tr>', html, flags=re.S)
+        assert f'<a href="01_first.html#verdict-{anchor}">' in row
+        assert row.count("<td>") == 4
+        assert "$" not in row
+        assert (
+            f'id="verdict-{anchor}"'
+            in claims.Verdict(claims.ledger()[id], "holds", 0.0)._repr_mimebundle_()["text/html"]
+        )
+    assert '<span class="math inline">\\varepsilon^{-|I| d / E}</span>' in html
 
 
 def test_prose_may_speak_of_judges():

@@ -266,11 +266,12 @@ def test_bfloat16_runs_and_is_close(spec):
         assert (y.float() - exact).norm() < 0.05 * exact.norm()
 
 
-def test_autocast_runs():
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_runs(dtype):
     spec = SPECS["partial-rope-grouped-gain-bias-causal"]
     module, x = layer(spec, torch.float32), tokens(spec, torch.float32)
     exact = module(x)
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast("cpu", dtype):
         for reference in (False, True):
             assert (module(x, reference=reference).float() - exact).norm() < 0.05 * exact.norm()
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from manyheads.models import Encoder, EncoderSpec, encoder
+from manyheads.models import Encoder, EncoderSpec, attention, encoder
 from manyheads.models.feedforward import KINDS
 from manyheads.models.seeds import generator, initialise
 
@@ -127,6 +127,60 @@ def test_states_lead_to_the_answer(spec):
 
 
 @every_spec
+def test_both_paths_agree_and_only_the_readable_one_is_taken_when_asked(spec, monkeypatch):
+    module, x = model(spec), tokens(spec)
+    mask = torch.rand(BATCH, TOKENS + 1, TOKENS + 1, generator=generator(0, "mask")) < 0.6
+    fast = [module(x, m) for m in (None, mask)]
+    monkeypatch.setattr(attention, "mix_fast", None)
+    for m, expected in zip((None, mask), fast, strict=True):
+        torch.testing.assert_close(module(x, m, reference=True), expected, rtol=0, atol=1e-12)
+    stream = module.embed(x)
+    for layer in module.layers:
+        mixed = layer.mix(stream, mask, reference=True)
+        assert torch.equal(mixed, layer.mix(stream, mask, return_weights=True)[0])
+        assert torch.equal(layer.feed(mixed), layer(stream, mask, reference=True))
+
+
+SMOOTH = [name for name, spec in SPECS.items() if spec.ffn != "relu" and spec.bias]
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_the_readable_path_has_every_derivative(name):
+    """Forward mode against finite differences, second derivatives against two backward passes and a difference."""
+    module, x = model(SPECS[name]), tokens(SPECS[name], n_tokens=2)[:1]
+    direction = torch.randn(x.shape, dtype=x.dtype, generator=generator(0, "direction"))
+
+    def answer(x):
+        return module(x, reference=True)
+
+    def backwards(x):
+        x = x.detach().requires_grad_()
+        return torch.autograd.grad(module(x).sum(), x)[0]  # the fast path, for what it can do
+
+    value, slope = torch.func.jvp(answer, (x,), (direction,))
+    step = 1e-5 * direction
+    torch.testing.assert_close(value, module(x), rtol=0, atol=1e-12)
+    torch.testing.assert_close(slope, (module(x + step) - module(x - step)) / 2e-5, rtol=1e-6, atol=1e-7)
+
+    hessian = torch.func.hessian(lambda x: answer(x).sum())(x).reshape(x.numel(), x.numel())
+    twice = torch.autograd.functional.hessian(lambda x: answer(x).sum(), x).reshape_as(hessian)
+    torch.testing.assert_close(hessian, twice, rtol=1e-9, atol=1e-11)
+    change = (backwards(x + step) - backwards(x - step)).flatten() / 2e-5
+    torch.testing.assert_close(hessian @ direction.flatten(), change, rtol=1e-5, atol=1e-6)
+
+
+def test_the_readable_path_goes_through_torchs_transforms():
+    spec = SPECS["gelu-linear-rope-norm-bias"]
+    module, x = model(spec), tokens(spec)
+    forward, backward = (
+        torch.func.vmap(jacobian(lambda one: module(one[None], reference=True)[0]))(x)
+        for jacobian in (torch.func.jacfwd, torch.func.jacrev)
+    )
+    assert forward.shape == (BATCH, spec.d_out, TOKENS, spec.d_in)
+    torch.testing.assert_close(forward, backward, rtol=0, atol=1e-12)
+
+
+@every_spec
 def test_without_positions_order_does_not_matter(spec):
     module, x = model(spec), tokens(spec)
     order = torch.randperm(TOKENS, generator=generator(1, "order"))
@@ -158,11 +212,11 @@ def test_a_network_set_by_hand_needs_no_special_path():
             parameter.zero_()
         module.embedding.weight[0, 0] = 1  # slot 0: the token
         module.class_token[:] = torch.tensor([-9.0, 0.0, 1.0])  # parked below every token; slot 2: a constant
-        attention = module.layers[0].attention
-        attention.q_proj.weight[0, 2] = 1e4
-        attention.k_proj.weight[0, 0] = 1
-        attention.v_proj.weight[0, 0] = 1
-        attention.out_proj.weight[1, 0] = 1  # slot 1: the answer
+        head = module.layers[0].attention
+        head.q_proj.weight[0, 2] = 1e4
+        head.k_proj.weight[0, 0] = 1
+        head.v_proj.weight[0, 0] = 1
+        head.out_proj.weight[1, 0] = 1  # slot 1: the answer
         module.head.weight[0, 1] = 1
     x = torch.rand(50, 7, 1, dtype=torch.float64, generator=generator(0, "x"))
     torch.testing.assert_close(module(x), x.amax(1), rtol=0, atol=1e-4)
@@ -206,8 +260,8 @@ def test_a_spec_is_frozen_and_survives_json():
 
 
 def test_head_dimensions_need_not_follow_the_width():
-    attention = EncoderSpec(1, 1, 10, (3, 1), d_head=7, d_value=2).attention(0)
-    assert (attention.d_head, attention.d_value, attention.n_heads, attention.d_model) == (7, 2, 3, 10)
+    spec = EncoderSpec(1, 1, 10, (3, 1), d_head=7, d_value=2).attention(0)
+    assert (spec.d_head, spec.d_value, spec.n_heads, spec.d_model) == (7, 2, 3, 10)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ import json
 import re
 from itertools import product
 
+import numpy as np
 import pytest
 
 from manyheads.models import AttentionSpec
@@ -106,6 +107,8 @@ def test_a_spec_is_frozen_and_survives_json():
     with pytest.raises(dataclasses.FrozenInstanceError):
         spec.n_heads = 8
     assert AttentionSpec(**json.loads(json.dumps(dataclasses.asdict(spec)))) == spec
+    numpys = AttentionSpec(np.int64(64), np.int32(4), qk_norm=True, qk_eps=np.float32(0.5))
+    assert AttentionSpec(**json.loads(json.dumps(dataclasses.asdict(numpys)))) == numpys
 
 
 @pytest.mark.parametrize(

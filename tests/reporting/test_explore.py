@@ -45,6 +45,51 @@ def test_live_redraws_one_output():
     assert len(explorer.widget.children) == before
 
 
+def fails(n_heads, n_tokens):
+    if n_heads == 2:
+        raise ValueError(f"{n_tokens} tokens <b>too many</b>")
+    return draw(n_heads, n_tokens)
+
+
+def test_live_an_error_takes_the_place_of_the_figure_until_a_state_can_be_drawn():
+    explorer = explore(fails, static=False, **AXES)
+    figure = explorer.widget.children[-1]
+    explorer.sliders["n_heads"].index = 1
+    assert "H1T16" not in figure.value
+    assert "<svg" not in figure.value
+    assert 'role="alert"' in figure.value
+    assert "<strong>ValueError:</strong> 16 tokens &lt;b&gt;too many&lt;/b&gt;" in figure.value
+    assert "No figure for n heads = 2, Tokens T = 16." in figure.value
+    assert "in fails" in figure.value  # the traceback
+    explorer.sliders["n_heads"].index = 2
+    assert "H4T16" in figure.value
+    assert "alert" not in figure.value
+
+
+def test_live_an_interrupt_does_not_leave_the_figure_of_another_state():
+    def interrupted(n):
+        if n == 2:
+            raise KeyboardInterrupt
+        return draw(n, n)
+
+    explorer = explore(interrupted, static=False, n=[1, 2])
+    explorer.sliders["n"].index = 1
+    assert "<strong>KeyboardInterrupt</strong>" in explorer.widget.children[-1].value
+
+
+def test_static_an_error_raises_and_names_the_state():
+    message = "no figure for n heads = 2, Tokens T = 8: ValueError: 8 tokens <b>too many</b>"
+    with pytest.raises(RuntimeError, match=message) as raised:
+        explore(fails, static=True, **AXES)
+    assert isinstance(raised.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_a_first_state_that_cannot_be_drawn_raises_at_once(static):
+    with pytest.raises(RuntimeError, match="no figure for n = 1: ValueError: figure=None is not a figure"):
+        explore(lambda n: None, static=static, n=[1])
+
+
 def test_live_and_static_show_the_same_picture():
     assert explore(draw, static=False, **AXES).picture == shown(explore(draw, static=True, **AXES).widget)
 
@@ -73,6 +118,8 @@ def test_ipywidgets_without_stack_is_live(monkeypatch):
         ({"n": []}, "axis n has no values"),
         ({"n": [1, 1]}, "repeats a value"),
         ({"n": Axis([1, 2], start=3)}, "cannot start at 3"),
+        ({"n": Axis([1.0, 1.01], format="{:.1f}".format)}, r"axis n must give each value a text .* \['1.0', '1.0'\]"),
+        ({"n": Axis([1, 2], format={1: "one"}.get)}, r"axis n must give each value a text .* \['one', None\]"),
         ({"n": range(MAX_STATES + 1)}, "at most 60"),
         ({"n": range(8), "m": range(8)}, "8 n x 8 m = 64 states"),
     ],

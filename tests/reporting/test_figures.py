@@ -1,9 +1,12 @@
 import re
+from functools import partial
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from matplotlib.artist import Artist
+from matplotlib.text import Text
 
 from manyheads.reporting import figures
 
@@ -60,8 +63,60 @@ def test_ids_are_used_and_differ_between_figures():
 
 def test_a_figure_without_alt_text_is_refused():
     figure, _ = figures.canvas()
-    with pytest.raises(ValueError, match="alt is empty"):
+    with pytest.raises(ValueError, match="alt=' ' is empty"):
         figures.svg(figure, " ")
+
+
+def test_what_is_not_a_figure_is_refused():
+    with pytest.raises(ValueError, match=r"figure=None is not a figure: make one with figures\.canvas"):
+        figures.svg(None, "a line")
+
+
+class Counted(Artist):
+    drawings = 0
+
+    def draw(self, renderer):
+        self.drawings += 1
+
+
+def crowded():
+    figure, axes = figures.canvas(columns=2)
+    axes[0].plot([1, 2, 3], [1e6, -4e6, 9e6], label="a series with a long name")
+    axes[0].set(xlabel="first", ylabel="two lines\nof a label", title="title", yticks=[-4e6, 9e6])
+    axes[0].set_yticklabels(["minus four million", "nine million"])
+    axes[1].set_xlabel("second")
+    figure.legend(loc="outside lower center")
+    return figure
+
+
+def test_a_figure_is_drawn_once():
+    figure, ax = figures.canvas()
+    counted = ax.add_artist(Counted())
+    figures.svg(figure, "a line")
+    assert counted.drawings == 1
+
+
+def test_drawing_once_makes_room_for_everything_as_drawing_twice_does(monkeypatch):
+    once = figures.svg(crowded(), "crowded")
+
+    class Twice:
+        def __init__(self, figure):
+            self.print_svg = partial(figure.savefig, format="svg", facecolor="none")
+
+    monkeypatch.setattr(figures.picture, "FigureCanvasSVG", Twice)
+    assert figures.svg(crowded(), "crowded") == once
+
+
+def test_no_text_is_cut_off():
+    figure = crowded()
+    figures.svg(figure, "crowded")
+    page = figure.bbox
+    texts = [text for text in figure.findobj(Text) if text.get_visible() and text.get_text()]
+    assert len(texts) > 10
+    boxes = {text.get_text(): text.get_window_extent() for text in texts}
+    outside = [text for text, box in boxes.items() if not (page.x0 <= box.x0 and page.y0 <= box.y0)]
+    outside += [text for text, box in boxes.items() if not (box.x1 <= page.x1 and box.y1 <= page.y1)]
+    assert outside == []
 
 
 @given(st.text(min_size=1).filter(str.strip))

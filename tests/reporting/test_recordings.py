@@ -1,9 +1,12 @@
+import contextlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from manyheads.reporting import recordings
 
@@ -23,7 +26,7 @@ def saved(tmp_path, monkeypatch):
         experiment="manyheads.reporting.statistics",
         config=Toy(np.arange(3)),
         result=Toy(np.array([[0.1, 1 / 3], [1e-300, -2.5]])),
-        first_losses=[1.0 / (i + 1) for i in range(30)],
+        replay={"loss": [1.0 / (i + 1) for i in range(3)]},
         wall_seconds=90.0,
         device="cpu",
     )
@@ -34,7 +37,7 @@ def test_what_is_loaded_is_what_was_saved_to_the_last_bit():
     recording = recordings.load("toy")
     assert recording.result == {"values": [[0.1, 1 / 3], [1e-300, -2.5]], "names": ["a", "b"]}
     assert recording.config["values"] == [0, 1, 2]
-    assert len(recording.first_losses) == recordings.REPLAYED_STEPS
+    assert recording.replay == {"loss": [1.0, 1 / 2, 1 / 3]}
     assert "cpu (1 x 1 threads) in 1.5 min" in recording.credit()
     assert recordings.names() == ["toy"]
 
@@ -73,12 +76,16 @@ def test_an_unknown_name_lists_those_that_exist():
         recordings.load("tpy")
 
 
+FINE = {"result": {"x": 1.0}, "replay": {"loss": [1.0]}}
+
+
+@pytest.mark.parametrize("where", FINE)
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), object(), {1, 2}])
-def test_what_json_cannot_hold_is_refused_and_nothing_is_written(saved, bad):
+def test_what_json_cannot_hold_is_refused_and_nothing_is_written(saved, bad, where):
     before = saved.read_bytes()
     with pytest.raises(ValueError, match="recording"):
         recordings.save(
-            "toy", experiment="manyheads", config={}, result={"x": bad}, first_losses=[], wall_seconds=0, device="cpu"
+            "toy", experiment="manyheads", config={}, **{**FINE, where: {"x": bad}}, wall_seconds=0, device="cpu"
         )
     assert saved.read_bytes() == before
     assert list(saved.parent.iterdir()) == [saved]
@@ -100,9 +107,57 @@ def test_a_change_in_an_imported_module_changes_the_code_digest(tmp_path, monkey
     assert recordings.code_digest("manyheads.reporting.explore") != before
 
 
-def test_losses_are_compared_relatively_and_step_by_step():
-    old = [1.0, 1e-6]
-    assert recordings.compare_losses(old, [1.0 + 0.9e-4, 1e-6]) is None
-    assert "step 1" in recordings.compare_losses(old, [1.0, 1.1e-6])
-    assert "step 0" in recordings.compare_losses(old, [float("nan"), 1e-6])
-    assert "2 losses recorded, 1 replayed" in recordings.compare_losses(old, [1.0])
+@pytest.mark.parametrize("name", ["../esc", "", "a/b", "a b", ".hidden", "nul\0"])
+def test_a_name_that_is_no_file_stem_is_refused_and_nothing_is_written(saved, name):
+    with pytest.raises(ValueError, match="must be letters, digits"):
+        recordings.save(name, experiment="manyheads", config={}, **FINE, wall_seconds=0, device="cpu")
+    assert list(saved.parent.iterdir()) == [saved]
+    assert [path.name for path in saved.parents[1].iterdir()] == ["recordings"]
+
+
+@pytest.mark.usefixtures("saved")
+@pytest.mark.parametrize("name", ["../toy", "", "recordings/../toy", "toy.json"])
+def test_only_names_in_the_list_are_loaded(name):
+    with pytest.raises(ValueError, match="unknown recording"):
+        recordings.load(name)
+
+
+def test_a_recording_without_anything_to_replay_is_refused(saved):
+    with pytest.raises(ValueError, match="replay is empty"):
+        recordings.save("toy", experiment="manyheads", config={}, result={}, replay={}, wall_seconds=0, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "content", ["[" * 100_000, '{"a": ' * 50_000, "1" * 5000, '{"schema": ' + "1" * 5000 + "}", "[]", "null", '"x"', ""]
+)
+def test_whatever_is_in_the_file_the_error_names_it(saved, content):
+    saved.write_text(content)
+    with pytest.raises(recordings.DamagedRecording, match=r"toy\.json: .*make record NAME=toy"):
+        recordings.load("toy")
+
+
+@given(st.data())
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_a_mutated_file_is_damaged_or_whole(saved, data):
+    """Whatever bytes change, a recording is either the one that was written or refused with its name."""
+    original = saved.read_bytes()
+    start = data.draw(st.integers(0, len(original)))
+    end = data.draw(st.integers(start, len(original)))
+    saved.write_bytes(original[:start] + data.draw(st.binary(max_size=20)) + original[end:])
+    with contextlib.suppress(recordings.DamagedRecording):
+        assert recordings.load("toy").result["names"] == ["a", "b"]
+    saved.write_bytes(original)
+
+
+def test_numbers_are_compared_relatively_and_one_by_one():
+    old = {"loss": [1.0, 1e-3]}
+    assert recordings.compare(old, {"loss": [1.0 + 0.9e-4, 1e-3]}) is None
+    assert "loss[1]: recorded 0.001, replayed 0.0011" in recordings.compare(old, {"loss": [1.0, 1.1e-3]})
+    assert "loss[0]" in recordings.compare(old, {"loss": [float("nan"), 1e-3]})
+    assert "loss: [2] numbers recorded, [1] replayed" in recordings.compare(old, {"loss": [1.0]})
+    assert recordings.compare(old, {"error": [1.0]}) == "recorded loss; replayed error"
+
+
+def test_what_is_rounding_of_zero_agrees_and_what_is_not_does_not():
+    assert recordings.compare({"distance": [1e-15, 0.0]}, {"distance": [3e-12, 0.0]}) is None
+    assert recordings.compare({"distance": [1e-15, 0.0]}, {"distance": [3e-7, 0.0]})

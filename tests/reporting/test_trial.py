@@ -1,3 +1,5 @@
+import html
+
 import pytest
 
 from manyheads.reporting import figures, trial
@@ -19,13 +21,17 @@ def test_nothing_runs_before_the_button_and_each_press_replaces_the_figure():
         assert made.output.value.count("<svg") == 1
 
 
-def test_a_failed_run_leaves_a_button_that_can_be_pressed_again():
+@pytest.mark.parametrize("error", [RuntimeError("too <large>"), KeyboardInterrupt()])
+def test_a_failed_run_shows_why_and_leaves_a_button_that_can_be_pressed_again(error):
     def fails(n):
-        raise RuntimeError("too large")
+        raise error
 
     made = trial(fails, "Train", n=[1])
-    with pytest.raises(RuntimeError, match="too large"):
-        made._clicked(None)
+    made.button.click()
+    assert 'role="alert"' in made.output.value
+    assert f"<strong>{type(error).__name__}" in made.output.value
+    assert html.escape(str(error)) in made.output.value
+    assert "No figure for n = 1." in made.output.value
     assert not made.button.disabled
     assert made.button.description == "Train"
 

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -285,6 +286,17 @@ def test_it_can_be_built_on_any_device():
         ((torch.eye(2), 4, math.inf), "tolerance=inf"),
         ((torch.eye(2), 4, 0.1, "rleu"), "unknown ffn 'rleu'; did you mean 'relu'"),
         ((torch.eye(2), 4, 1e-12), "finer than float64 can promise here .*; nearest:"),
+        ((torch.eye(2), 4, 1e-300), "tolerance=1e-300 is finer than float64 can promise here .*; nearest:"),
+        ((torch.eye(2), 4, 5e-324), "tolerance=5e-324 is finer than float64"),
+        ((torch.eye(2), 4, 5e-324, "bilinear"), "tolerance=5e-324 is finer than float64"),
+        ((1e300 * torch.eye(2).double(), 4, 0.1), "tolerance=0.1 is finer than float64"),
+        ((torch.eye(2), 4, True), "tolerance=True"),
+        ((torch.eye(2), 4, math.nan), "tolerance=nan"),
+        ((torch.eye(2), 10**18, 0.1), "tolerance=0.1 is finer than float64"),
+        ((torch.eye(2), True, 0.1), "n_tokens=True"),
+        ((torch.full((2, 2), 1e308, dtype=torch.float64), 4, 0.1), "A must hold finite numbers"),
+        ((torch.eye(2, device="meta"), 4, 0.1), "A is on the meta device"),
+        ((torch.eye(2, dtype=torch.complex64), 4, 0.1), "A has type torch.complex64"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):
@@ -292,8 +304,32 @@ def test_bad_arguments_are_refused(arguments, message):
         max_pair_network(*arguments)
 
 
-def test_the_nearest_tolerance_of_a_refusal_is_accepted():
+@KINDS
+@pytest.mark.parametrize("tolerance", [1e-12, 1e-20])
+def test_the_nearest_tolerance_of_a_refusal_is_accepted(tolerance, ffn):
     with pytest.raises(ValueError, match="nearest") as caught:
-        max_pair_network(torch.eye(2), 4, 1e-12, "bilinear")
+        max_pair_network(torch.eye(2), 4, tolerance, ffn)
     nearest = float(str(caught.value).rpartition(" ")[-1])
-    assert max_pair_budget(torch.eye(2), 4, 1.1 * nearest, "bilinear").error_bound <= 1.1 * nearest
+    assert max_pair_budget(torch.eye(2), 4, 1.1 * nearest, ffn).error_bound <= 1.1 * nearest
+
+
+@pytest.mark.parametrize("A", [[[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.bool)])
+def test_a_matrix_may_come_in_any_form(A):
+    assert max_pair_budget(A, np.int64(4), np.float64(0.1)) == max_pair_budget(torch.eye(2), 4, 0.1)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e290])
+def test_scale_does_not_matter(scale):
+    A = matrix("random", 2)
+    budget = max_pair_budget(scale * A, 4, 0.01 * scale)
+    assert budget.segments == max_pair_budget(A, 4, 0.01).segments
+    x = 2 * draw(0, 8, 4, 2) - 1
+    with torch.no_grad():
+        found = max_pair.pour(scale * A, budget)(x)[:, 0] / scale
+    assert (found - target(A, x)).abs().max() <= 0.01
+
+
+@pytest.mark.parametrize("d", [0, True, 2.5, "2"])
+def test_a_stream_has_whole_slots(d):
+    with pytest.raises(ValueError, match="d="):
+        max_pair.slots(d)

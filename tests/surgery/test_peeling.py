@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -154,6 +155,28 @@ def test_its_probability_by_simulation(k, T, gap):
     assert share == pytest.approx(expected, abs=4 * math.sqrt(expected * (1 - expected) / n))
 
 
+def test_its_probability_at_the_edges():
+    assert gap_probability(3, 2**62, 0) == 1
+    assert gap_probability(2, 2**61, 2.0**-61) == pytest.approx(math.exp(-1))  # 1 - gap is 1 in floats
+    assert gap_probability(2, 4, 1) == gap_probability(2, 4, 1e300) == 0
+    for arguments, message in [
+        ((2, 4, -0.1), "gap=-0.1 must be a finite number of at least 0"),
+        ((2, 4, math.nan), "gap=nan"),
+        ((1, 4, math.inf), "gap=inf"),
+        ((5, 4, 0.1), "n_tokens=4 numbers have no 5-th largest; nearest n_tokens: 5"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            gap_probability(*arguments)
+
+
+def test_a_maximum_needs_no_gap():
+    assert peeling_network(1, 4, 1e-320, 0.1)(torch.tensor([[[0.2], [0.7]]], dtype=torch.float64)) > 0.6
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert peeling_budget(np.int64(3), np.int32(8), np.float64(0.1), np.float32(0.5)) == peeling_budget(3, 8, 0.1, 0.5)
+
+
 def test_depth_and_width_do_not_depend_on_length_or_tolerance():
     budgets = [peeling_budget(3, T, 0.05, tolerance) for T, tolerance in ((8, 0.1), (4096, 1e-6))]
     assert budgets[0].parameters == budgets[1].parameters
@@ -173,9 +196,17 @@ def test_it_can_be_built_on_any_device():
         ((0, 4, 0.1, 0.1), "k=0"),
         ((2, 1, 0.1, 0.1), "n_tokens=1 numbers have no 2-th largest; nearest n_tokens: 2"),
         ((2, 4, 0.1, 0.0), "tolerance=0.0"),
-        ((3, 4, 0.6, 0.1), "gap=0.6 must lie above 0 and, for k=3 values in .* at 0.5 or below"),
+        ((3, 4, 0.6, 0.1), "gap=0.6 must be at most 0.5 for k=3 values in .*; nearest: 0.5"),
         ((2, 4, 0.0, 0.1), "gap=0.0"),
         ((2, 4, 1e-9, 1e-6), "finer than float64 can promise here"),
+        ((2, 4, 1e-320, 0.1), "finer than float64 can promise here .*; no tolerance is enough"),
+        ((2, 4, True, 0.1), "gap=True"),
+        ((2, 4, math.nan, 0.1), "gap=nan"),
+        ((2, 4, "0.1", 0.1), "gap='0.1'"),
+        ((2, 4, 1.5, 0.1), "gap=1.5 .* nearest: 1"),
+        ((2, 4, 0.1, True), "tolerance=True"),
+        ((2, True, 0.1, 0.1), "n_tokens=True"),
+        ((10**18, 10**18, 1e-19, 0.1), "finer than float64"),
     ],
 )
 def test_bad_arguments_are_refused(arguments, message):

@@ -173,8 +173,9 @@ def test_the_lipschitz_form():
     assert certificate.error_bound(2.0) == pytest.approx(0.4)
     assert certificate.error_bound(20.0) == 0
     assert certificate.exact_bound is None
-    with pytest.raises(ValueError, match="lipschitz=-1"):
-        certificate.error_bound(-1)
+    for value in (-1, math.nan, math.inf, True):
+        with pytest.raises(ValueError, match=f"lipschitz={value}"):
+            certificate.error_bound(value)
 
 
 @pytest.mark.parametrize("embedding", ["linear", "mlp"])
@@ -281,6 +282,20 @@ def test_the_same_seed_gives_the_same_pair_and_boxes_may_differ_by_coordinate():
     assert ((first.x >= lower) & (first.x <= upper) & (first.x_other >= lower) & (first.x_other <= upper)).all()
 
 
+def test_a_coarse_type_works_with_a_coarse_tolerance():
+    certificate = certify(softmax_mean, draw(5, 2).float(), torch.max, tolerance=1e-5)
+    assert certificate.x.dtype == torch.float32
+    assert (softmax_mean(certificate.x) - softmax_mean(certificate.x_other)).norm() < 3e-5
+    assert certificate.target_gap > 0.1
+
+
+@pytest.mark.parametrize("broken", ["map", "target"])
+def test_a_map_or_target_without_a_value_is_refused(broken):
+    functions = {"map": lambda x: x.mean(0), "target": max_pair} | {broken: lambda x: x.sqrt().sum()}
+    with pytest.raises(ValueError, match=r"not finite at .* start"):
+        certify(functions["map"], -draw(3, 2).abs(), functions["target"])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -292,6 +307,17 @@ def test_the_same_seed_gives_the_same_pair_and_boxes_may_differ_by_coordinate():
         ({"step": 0.0}, "step=0.0 must be a finite number above 0"),
         ({"tolerance": -1.0}, "tolerance=-1.0"),
         ({"target_lipschitz": -1.0}, "target_lipschitz=-1.0"),
+        ({"jacobian_lipschitz": -1.0}, "jacobian_lipschitz=-1.0"),
+        ({"jacobian_lipschitz": math.nan}, "jacobian_lipschitz=nan"),
+        ({"n_starts": True}, "n_starts=True"),
+        ({"step": math.nan}, "step=nan"),
+        ({}, r"tolerance=1e-11 is finer than torch.float32 can tell; nearest: 1.2e-07, or .* float64"),
+        ({"x0": torch.zeros(3, 2, dtype=torch.float16)}, "torch.float16"),
+        ({"x0": torch.zeros(0, 2)}, r"x0 has shape \(0, 2\)"),
+        ({"x0": torch.zeros(3, 2, device="meta")}, "meta device"),
+        ({"x0": torch.full((3, 2), math.nan)}, "x0 lies outside the box"),
+        ({"lower": -math.inf}, "lower and upper must be finite"),
+        ({"upper": math.nan}, "lower and upper must be finite"),
     ],
 )
 def test_bad_arguments_are_refused(change, message):

@@ -3,6 +3,7 @@ import doctest
 import json
 import re
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -261,6 +262,9 @@ def test_a_cost_is_frozen_hashable_and_goes_to_json():
         ((8, "float23"), "unknown dtype 'float23'; did you mean 'float32'? known: float64, float32,"),
         ((8, None), "unknown dtype None"),
         ((8, ["float32"]), "unknown dtype ['float32']"),
+        ((8, np.dtype("float32")), "unknown dtype dtype('float32'); did you mean 'float32'?"),
+        ((True,), "context=True must be a positive integer"),
+        ((10**30,), "must be a positive integer; nearest: 9223372036854775807"),
     ],
 )
 def test_bad_arguments_are_named(arguments, message):

@@ -1,5 +1,7 @@
 import math
+from itertools import product
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -66,8 +68,40 @@ def test_an_exponential_window_has_full_rank(n_tokens):
     assert patterns.required_d_head((-(i[:, None] - i).abs() / 4).softmax(-1), 1e-12) == n_tokens - 1
 
 
-def test_uniform_attention_needs_nothing():
-    assert patterns.required_d_head(torch.full((5, 5), 0.2, dtype=torch.float64)) == 0
+TYPES = pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+
+
+@TYPES
+@pytest.mark.parametrize("n_tokens", [2, 16, 64])
+@pytest.mark.parametrize("rank", [0, 1, 3])
+def test_the_count_survives_the_rounding_of_weights(n_tokens, rank, dtype):
+    rank = min(rank, n_tokens - 1)
+    weights = (random_scores(n_tokens, rank, 0) / 4).softmax(-1)
+    assert patterns.required_d_head(weights.to(dtype)) == rank
+
+
+@TYPES
+@pytest.mark.parametrize("n_tokens", [1, 2, 5, 64, 257])
+def test_uniform_attention_needs_nothing(n_tokens, dtype):
+    assert patterns.required_d_head(torch.full((n_tokens, n_tokens), 1 / n_tokens, dtype=dtype)) == 0
+
+
+def test_a_tolerance_may_be_chosen():
+    i = torch.arange(24, dtype=torch.float64)
+    window = (-(i[:, None] - i).abs() / 4).softmax(-1)
+    needed = [int(patterns.required_d_head(window, tolerance)) for tolerance in (0, 1e-12, np.float32(0.1), 1)]
+    assert needed == sorted(needed, reverse=True)
+    assert needed[1] == 23
+    assert needed[-1] == 0
+
+
+@TYPES
+def test_queries_and_keys_keep_the_type_of_the_pattern(dtype):
+    weights = (random_scores(6, 2, 0) / 4).softmax(-1).to(dtype)
+    q, k = patterns.queries_and_keys(weights, 2)
+    assert q.dtype == k.dtype == dtype
+    made = (q.double() @ k.double().mT / math.sqrt(2)).softmax(-1)
+    assert (made - weights.double()).abs().max() < 20 * torch.finfo(dtype).eps
 
 
 def test_batches_are_independent():
@@ -87,13 +121,19 @@ def test_divergence_is_zero_for_equal_and_positive_for_other_patterns(seed):
 
 def test_divergence_stays_finite_where_a_weight_underflows():
     p = torch.full((2, 2), 0.5)
-    assert torch.isfinite(patterns.divergence(p, torch.eye(2)))
+    for target, weights in [(p, torch.eye(2)), (torch.eye(2), p)]:
+        for types in product([torch.float16, torch.float32, torch.float64], repeat=2):
+            found = patterns.divergence(target.to(types[0]), weights.to(types[1]))
+            assert torch.isfinite(found)
+            assert found > 0.5
 
 
 def test_it_runs_without_numbers():
     weights = torch.empty(3, 4, 4, device="meta")
     assert patterns.centred_log(weights).shape == (3, 4, 4)
     assert patterns.divergence(weights, weights).device.type == "meta"
+    assert patterns.required_d_head(weights).shape == (3,)
+    assert [part.shape for part in patterns.queries_and_keys(weights, 2)] == [(3, 4, 2)] * 2
 
 
 @pytest.mark.parametrize(
@@ -101,6 +141,14 @@ def test_it_runs_without_numbers():
     [
         (lambda: patterns.required_d_head(torch.eye(3)), "must all be positive"),
         (lambda: patterns.required_d_head(torch.ones(2, 3)), r"shape \(2, 3\)"),
+        (lambda: patterns.required_d_head(torch.tensor(1.0)), r"shape \(\)"),
+        (lambda: patterns.required_d_head(torch.full((2, 2), math.nan)), "must all be positive"),
+        (lambda: patterns.required_d_head(torch.full((2, 2), math.inf)), "must all be positive and finite"),
+        (lambda: patterns.required_d_head(torch.ones(2, 2, dtype=torch.int64)), "weights has type torch.int64"),
+        (lambda: patterns.required_d_head(torch.ones(2, 2), -1), "relative_tolerance=-1 must be a finite number"),
+        (lambda: patterns.required_d_head(torch.ones(2, 2), math.nan), "relative_tolerance=nan"),
+        (lambda: patterns.queries_and_keys(torch.full((3, 3), 1 / 3), 1.5), "d_head=1.5"),
+        (lambda: patterns.queries_and_keys(torch.full((3, 3), 1 / 3), True), "d_head=True"),
         (lambda: patterns.queries_and_keys(torch.full((3, 3), 1 / 3), 4), "d_head=4 must lie between 1 and T=3"),
         (lambda: patterns.queries_and_keys(torch.full((3, 3), 1 / 3), 0), "d_head=0"),
     ],

@@ -1,5 +1,7 @@
 import math
+from decimal import Decimal, localcontext
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import assume, given, settings
@@ -108,6 +110,70 @@ def test_huge_gaps_do_not_overflow():
     assert softmax.retrieval_error_bound(8, 1e6, 1e6) == pytest.approx(0, abs=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("gap", "value_range", "bound"),
+    [
+        (1000, math.inf, math.inf),  # whatever the gap, some value is large enough
+        (0, math.inf, math.inf),
+        (math.inf, 1, 0),  # all weight is on the winner
+        (math.inf, math.inf, 0),
+        (math.inf, 0, 0),
+        (1000, 0, 0),
+        (0, 1, 1 / 2),
+    ],
+)
+def test_gaps_and_ranges_without_end(gap, value_range, bound):
+    assert softmax.gap_error_bound(2, gap, value_range) == bound
+    assert softmax.gap_error_bound(1, gap, value_range) == 0
+
+
+@pytest.mark.parametrize(("beta", "value_range", "bound"), [(math.inf, 1, 0), (math.inf, math.inf, 0), (0, 0, 0)])
+def test_sharpness_without_end(beta, value_range, bound):
+    assert softmax.retrieval_error_bound(8, beta, value_range) == bound
+
+
+def test_what_no_finite_gap_or_sharpness_can_reach():
+    assert softmax.gap_for(8, 0.1, math.inf) == math.inf
+    assert softmax.sharpness_for(8, 0.1, math.inf) == pytest.approx(softmax.sharpness_for(8, 0.1, 1e9), rel=1e-6)
+
+
+def exactly(n_tokens, gap, value_range):
+    """The bound in fifty digits, whose exponents have no end."""
+    with localcontext(prec=50, Emin=-(10**9)):
+        share = (n_tokens - 1) * (-Decimal(gap)).exp()
+        return float(Decimal(value_range) * share / (1 + share))
+
+
+@given(st.integers(2, 2**62), st.floats(0, 1400), st.floats(1e-300, 1e308))
+@settings(deadline=None)
+def test_nothing_is_lost_between_a_wide_range_and_a_large_gap(n_tokens, gap, value_range):
+    bound = softmax.gap_error_bound(n_tokens, gap, value_range)
+    assert bound == pytest.approx(exactly(n_tokens, gap, value_range), rel=1e-12, abs=1e-307)
+    assume(1e-300 < bound < value_range / 2)
+    assert softmax.gap_for(n_tokens, bound, value_range) == pytest.approx(gap, rel=1e-12, abs=1e-12)
+
+
+@given(st.integers(2, 2**62), st.floats(5e-324, 1e308), st.floats(0, 1e308))
+@settings(deadline=None)
+def test_numbers_of_any_size_give_numbers(n_tokens, positive, value_range):
+    for found in (
+        softmax.retrieval_error_bound(n_tokens, positive, value_range),
+        softmax.gap_for(n_tokens, positive, value_range),
+        softmax.gap_error_bound(n_tokens, positive, value_range),
+        softmax.sharpness_for(n_tokens, positive, value_range),
+        softmax.visibility_bound(positive, value_range, positive, value_range),
+    ):
+        assert found >= 0  # neither NaN nor below
+    assert softmax.retrieval_error_bound(n_tokens, positive, value_range) <= value_range
+
+
+def test_visibility_at_its_edges():
+    assert softmax.visibility_bound(0, 5, 2, 3) == 13
+    assert softmax.visibility_bound(1, 0, 2, 3) == 3
+    assert softmax.visibility_bound(1, 1e200, 1e200) == 0  # e^(-1e200) wins against 1e400
+    assert softmax.visibility_bound(1e-3, 1e6, 1e300) == pytest.approx(math.exp(306 * math.log(10) - 1000), rel=1e-12)
+
+
 @given(st.integers(2, 60), st.floats(0, 30), st.floats(0.01, 10), st.integers(0, 999))
 @settings(deadline=None)
 def test_a_score_gap_bounds_the_error_of_any_value_and_is_sharp(n_tokens, gap, value_range, seed):
@@ -136,6 +202,13 @@ def test_a_value_below_the_maximum_fades_at_least_as_fast_as_stated(n_tokens, be
         assert abs(slope) <= softmax.visibility_bound(gap, beta, value_range=2, slope=3) * (1 + 1e-9)
 
 
+def test_numbers_of_numpy_are_numbers():
+    plain = softmax.retrieval_error_bound(8, 0.5, 2.0)
+    assert softmax.retrieval_error_bound(np.int64(8), np.float32(0.5), np.float64(2)) == plain
+    values = softmax.worst_case_scores(8, np.float32(0.5), device="meta", dtype=torch.float32)
+    assert values.is_meta
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -147,6 +220,19 @@ def test_a_value_below_the_maximum_fades_at_least_as_fast_as_stated(n_tokens, be
         (lambda: softmax.worst_case_scores(4, 0), "beta=0"),
         (lambda: softmax.gap_for(4, -1, 1), "tolerance=-1"),
         (lambda: softmax.gap_error_bound(4, -1, 1), "gap=-1"),
+        (lambda: softmax.gap_error_bound(4, math.nan, 1), "gap=nan must be at least 0"),
+        (lambda: softmax.gap_error_bound(4, True, 1), "gap=True"),
+        (lambda: softmax.gap_error_bound(4.0, 1, 1), "n_tokens=4.0 must be a positive integer; nearest: 4"),
+        (lambda: softmax.gap_for(10**400, 1, 1), "n_tokens=1000"),
+        (lambda: softmax.retrieval_error_bound(4, "1"), "beta='1'"),
+        (lambda: softmax.retrieval_error_bound(4, 1, math.nan), "value_range=nan"),
+        (lambda: softmax.sharpness_for(4, math.inf), "tolerance=inf must be a finite number above 0"),
+        (lambda: softmax.worst_case_scores(4, math.inf), "beta=inf"),
+        (lambda: softmax.worst_case_scores(4, 1e-320), "beta=1e-320.* beyond every float"),
+        (lambda: softmax.visibility_bound(math.inf, 0, 1), "gap=inf must be a finite number of at least 0"),
+        (lambda: softmax.visibility_bound(0, math.inf, 1), "beta=inf"),
+        (lambda: softmax.visibility_bound(1, 1, math.inf), "value_range=inf"),
+        (lambda: softmax.visibility_bound(1, 1, 1, -1), "slope=-1"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -63,6 +63,22 @@ def test_the_rank_of_simple_maps():
     assert states.state_rank(lambda one: one.sum().sin(), x).tolist() == [1] * 4
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+def test_rounding_adds_no_rank(dtype):
+    x = draw(4, 8, 2).to(dtype)
+    turn = torch.linalg.qr(draw(16, 16)).Q.to(dtype)
+    flat = turn[:, :5] @ turn[:5]
+    assert states.state_rank(lambda one: (one.flatten() @ flat).sin(), x).tolist() == [5] * 4
+    network = encoder(E=16, heads=(1,)).to(dtype)
+    assert states.encoder_state(network, reduced=True)(x[0]).shape == (3,)
+
+
+def test_a_tolerance_may_be_chosen():
+    shrink = torch.tensor([1.0, 1e-3, 1e-6, 1e-12], dtype=torch.float64)
+    ranks = [int(states.state_rank(lambda one: one[:, 0] * shrink, draw(4, 1), t)) for t in (None, 0, 1e-5, 0.1)]
+    assert ranks == [3, 4, 2, 1]
+
+
 def steepness(network, points, seed, reach):
     """Largest ratio of (change of derivative) to (distance) found on random pairs ``reach`` apart."""
     derivative = torch.func.vmap(torch.func.jacrev(states.encoder_state(network)))
@@ -159,6 +175,7 @@ def test_a_token_that_cannot_move_the_state_has_constant_zero():
     network.layers[0].attention.v_proj.weight.data.zero_()
     assert states.jacobian_lipschitz(network, -1.0, 1.0) == 0
     assert math.isfinite(states.jacobian_lipschitz(encoder(sharper=1e6), -1.0, 1.0))
+    assert states.jacobian_lipschitz(encoder(sharper=1e200), -1.0, 1.0) == math.inf
 
 
 @pytest.mark.parametrize(
@@ -169,6 +186,13 @@ def test_a_token_that_cannot_move_the_state_has_constant_zero():
         (lambda: states.jacobian_lipschitz(encoder(norm=True), -1, 1), "norm=True, position='none'"),
         (lambda: states.jacobian_lipschitz(encoder(), 1, -1), "lower=1 must be below upper=-1"),
         (lambda: states.jacobian_lipschitz(encoder(position="rope"), -1, 1), "position='rope'"),
+        (lambda: states.jacobian_lipschitz(encoder(), -math.inf, 1), "lower=-inf must be below upper=1, both finite"),
+        (lambda: states.jacobian_lipschitz(encoder(), 0, math.nan), "upper=nan"),
+        (lambda: states.jacobian_lipschitz(encoder().to("meta"), -1, 1), "meta device"),
+        (lambda: states.encoder_state(encoder().to("meta"), reduced=True), "meta device"),
+        (lambda: states.state_rank(torch.sin, draw(3)), r"x has shape \[3\]; expected \[..., T, d\]"),
+        (lambda: states.state_rank(torch.sqrt, torch.zeros(3, 2)), "derivative .* not finite"),
+        (lambda: states.state_rank(torch.sin, draw(3, 2), -1), "relative_tolerance=-1"),
     ],
 )
 def test_bad_arguments_are_refused(call, message):

@@ -10,76 +10,51 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from manyheads.experiments import common
+from manyheads.experiments import sweep
+from manyheads.experiments.recipe import REPLAYED_STEPS
 from manyheads.models import Attention, AttentionSpec, seeds
 from manyheads.theory import patterns
 
-_PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"n_tokens": (16,), "d_heads": (1, 2, 4, 8, 15), "spreads": (2.0,), "n_seeds": 5, "n_steps": 300},
-    "gpu": {
-        "n_tokens": (16, 32, 64),
-        "d_heads": (1, 2, 4, 8, 16, 32, 63),
-        "spreads": (1.0, 2.0, 4.0),
-        "n_seeds": 20,
-        "n_steps": 2000,
-    },
-}
-_PRESETS["full"] = _PRESETS["gpu"]
 
-
-@dataclass(frozen=True)
-class Config:
-    """What to fit. Fields left out come from the profile.
+@dataclass(frozen=True, kw_only=True)
+class Config(sweep.Config):
+    """What to fit.
 
     Attributes
     ----------
-    profile
-        ``quick`` (seconds on a laptop), ``gpu`` or ``full``.
     n_tokens
         Lengths T of the patterns.
-    d_heads
-        Head dimensions D to try; those above T - 1 are fitted as T - 1, where the error is 0.
     spreads
         Standard deviations of the target's log weights: 1 is a mild preference, 4 nearly picks one token.
+    d_heads
+        Head dimensions D to try; those above T - 1 are fitted as T - 1, where the error is 0.
     n_seeds, n_steps, learning_rate
         Patterns per setting, Adam steps (cosine to 0), initial rate.
-    seed, device
-        Base seed, and where to run.
     """
 
-    profile: str = "quick"
-    n_tokens: tuple[int, ...] | None = None
-    d_heads: tuple[int, ...] | None = None
-    spreads: tuple[float, ...] | None = None
-    n_seeds: int | None = None
-    n_steps: int | None = None
+    PROFILES: ClassVar = {
+        name: {
+            "n_tokens": (16, 32, 64),
+            "spreads": (1.0, 2.0, 4.0),
+            "d_heads": (1, 2, 4, 8, 16, 32, 63),
+            "n_seeds": 20,
+            "n_steps": 2000,
+        }
+        for name in ("gpu", "full")
+    }
+    AXES: ClassVar = {"n_tokens": "n_tokens", "spread": "spreads", "d_head": "d_heads"}
+
+    n_tokens: tuple[int, ...] = (16,)
+    spreads: tuple[float, ...] = (2.0,)
+    d_heads: tuple[int, ...] = (1, 2, 4, 8, 15)
+    n_seeds: int = 5
+    n_steps: int = 300
     learning_rate: float = 0.1
-    seed: int = 0
-    device: str = "cpu"
-
-    def __post_init__(self) -> None:
-        common.fill(self, _PRESETS)
-
-
-@dataclass(frozen=True)
-class Result:
-    """Errors in nats, mean Kullback-Leibler divergence per row.
-
-    ``trained`` and ``truncated`` have shape [len(n_tokens), len(spreads), len(d_heads), n_seeds]: the fitted layer,
-    and the singular value truncation of the centred log weights, which needs no training.
-    """
-
-    n_tokens: tuple[int, ...]
-    d_heads: tuple[int, ...]
-    spreads: tuple[float, ...]
-    trained: np.ndarray
-    truncated: np.ndarray
 
 
 def targets(config: Config, n_tokens: int, spread: float) -> Tensor:
@@ -108,42 +83,22 @@ def fit(config: Config, n_tokens: int, spread: float, d_head: int) -> Iterator[T
         yield patterns.divergence(target, layer(tokens, return_weights=True)[1][0])
 
 
-def run_shard(config: Config, shard: tuple[int, float]) -> dict[str, np.ndarray]:
-    """Fit all head dimensions at one length and spread."""
-    n_tokens, spread = shard
+def measure(config: Config, n_tokens: int, spread: float, d_head: int) -> dict[str, Tensor]:
+    """Errors in nats, mean Kullback-Leibler divergence per row, of every seed.
+
+    ``trained`` is the fitted layer; ``truncated`` the singular value truncation of the centred log weights, which needs
+    no training.
+    """
+    d_head = min(d_head, n_tokens - 1)
+    *_, trained = fit(config, n_tokens, spread, d_head)
     target = targets(config, n_tokens, spread)
-    trained, truncated = [], []
-    for d_head in config.d_heads:
-        d_head = min(d_head, n_tokens - 1)
-        *_, final = fit(config, n_tokens, spread, d_head)
-        q_td, k_sd = patterns.queries_and_keys(target, d_head)
-        best = (q_td @ k_sd.mT / d_head**0.5).softmax(-1)
-        trained.append(final.double().cpu().numpy())
-        truncated.append(patterns.divergence(target, best).clamp_min(0).numpy())
-    return {"trained": np.stack(trained), "truncated": np.stack(truncated)}
+    q_td, k_sd = patterns.queries_and_keys(target, d_head)
+    best = (q_td @ k_sd.mT / d_head**0.5).softmax(-1)
+    return {"trained": trained.double().cpu(), "truncated": patterns.divergence(target, best).clamp_min(0)}
 
 
-def shards(config: Config) -> list[tuple[int, float]]:
-    """Independent parts of the work: one a length and spread."""
-    return [(n_tokens, spread) for n_tokens in config.n_tokens for spread in config.spreads]
-
-
-def combine(config: Config, parts: list[dict[str, Any]]) -> Result:
-    """Put the shards, in the order of :func:`shards`, into one result."""
-    shape = (len(config.n_tokens), len(config.spreads), len(config.d_heads), config.n_seeds)
-    trained, truncated = (np.array([part[key] for part in parts]).reshape(shape) for key in ("trained", "truncated"))
-    return Result(config.n_tokens, config.d_heads, config.spreads, trained, truncated)
-
-
-def run(config: Config) -> Result:
-    """Fit every setting of ``config``."""
-    return combine(config, [run_shard(config, shard) for shard in shards(config)])
-
-
-def first_losses(config: Config, n_steps: int) -> list[float]:
-    """Mean errors before each of the first steps, at the first length and spread and a middle head dimension."""
+def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+    """``loss``: mean error before each of the first steps, at the first length and spread and a middle dimension."""
     d_head = config.d_heads[len(config.d_heads) // 2]
-    return [float(errors.mean()) for errors in islice(fit(config, *shards(config)[0], d_head), n_steps)]
-
-
-RECORDINGS = {"budgets": Config(profile="full")}
+    first = islice(fit(config, config.n_tokens[0], config.spreads[0], d_head), REPLAYED_STEPS)
+    return {"loss": [float(errors.mean()) for errors in first]}

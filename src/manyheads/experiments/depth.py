@@ -7,83 +7,58 @@ and several times its parameters. All seeds of a network train in one pass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-import numpy as np
 import torch
 
-from manyheads.experiments import common
-from manyheads.models import Encoder, EncoderSpec
+from manyheads.experiments import recipe
+from manyheads.models import Encoder, EncoderSpec, seeds
 from manyheads.names import unknown
 from manyheads.tasks import pairs
-from manyheads.training import Result as Trained
+from manyheads.theory import costs
+from manyheads.training import Result
 
 NETWORKS = {
-    "two layers, E = 16": {"d_model": 16, "heads": (1, 1), "d_ff": 64},
-    "one layer, E = 16": {"d_model": 16, "heads": (2,), "d_ff": 64},
-    "one layer, E = 32": {"d_model": 32, "heads": (4,), "d_ff": 128},
-    "one layer, E = 64": {"d_model": 64, "heads": (8,), "d_ff": 256},
+    "two layers, E = 16, H = 1": (2, 16, 1),
+    "one layer, E = 16, H = 2": (1, 16, 2),
+    "one layer, E = 16, H = 16": (1, 16, 16),
+    "one layer, E = 32, H = 4": (1, 32, 4),
+    "one layer, E = 32, H = 16": (1, 32, 16),
 }
-"""The networks that are compared, by name: the first is the small one with two layers."""
-
-_PRESETS: dict[str, dict[str, Any]] = {
-    "quick": {"n_tokens": (4,), "networks": tuple(NETWORKS)[:2], "n_seeds": 2, "n_steps": 300},
-    "gpu": {"n_tokens": (4, 16), "networks": tuple(NETWORKS), "n_seeds": 6, "n_steps": 3000},
-    "full": {"n_tokens": (4, 8, 16), "networks": tuple(NETWORKS), "n_seeds": 6, "n_steps": 3000},
-}
+"""The networks that are compared: layers, width E and heads H by name, the small one with two layers first."""
+DEEP, *SHALLOW = NETWORKS
 
 
-@dataclass(frozen=True)
-class Config:
-    """What to train. Fields left out come from the profile.
+@dataclass(frozen=True, kw_only=True)
+class Config(recipe.Config):
+    """What to train.
 
     Attributes
     ----------
-    profile
-        ``quick`` (seconds on a laptop), ``gpu`` (minutes) or ``full``.
     n_tokens, networks
         Lengths T, and names from ``NETWORKS``.
-    n_seeds, n_steps
-        Seeds of every setting, and updates of each.
-    d_in, batch_size, learning_rate, eval_size
-        Token dimension d, samples a step, AdamW's rate (5% warm-up, cosine to 0, gradient clipped to 1), held-out
-        samples, drawn once a seed.
-    seed, device
-        Base seed, and where to train.
+    d_in
+        Token dimension d.
     """
 
-    profile: str = "quick"
-    n_tokens: tuple[int, ...] | None = None
-    networks: tuple[str, ...] | None = None
-    n_seeds: int | None = None
-    n_steps: int | None = None
+    PROFILES: ClassVar = {
+        "gpu": {"n_tokens": (4, 16), "networks": tuple(NETWORKS), "n_seeds": 5, "n_steps": 3000},
+        "full": {"n_tokens": (4, 8, 16, 32), "networks": tuple(NETWORKS), "n_seeds": 5, "n_steps": 3000},
+    }
+    AXES: ClassVar = {"n_tokens": "n_tokens", "network": "networks"}
+
+    n_tokens: tuple[int, ...] = (4,)
+    networks: tuple[str, ...] = tuple(NETWORKS)[:2]
+    n_seeds: int = 2
     d_in: int = 4
-    batch_size: int = 128
     learning_rate: float = 5e-3
-    eval_size: int = 4096
-    seed: int = 0
-    device: str = "cpu"
 
     def __post_init__(self) -> None:
-        common.fill(self, _PRESETS)
+        super().__post_init__()
         for network in self.networks:
             if network not in NETWORKS:
                 raise ValueError(unknown("network", network, NETWORKS))
-
-
-@dataclass(frozen=True)
-class Result:
-    """Held-out errors and sizes.
-
-    ``nmse`` has shape [len(n_tokens), len(networks), n_seeds] (0 perfect, 1 a constant); ``parameters`` one count a
-    network.
-    """
-
-    n_tokens: tuple[int, ...]
-    networks: tuple[str, ...]
-    parameters: tuple[int, ...]
-    nmse: np.ndarray
 
 
 def matrix(d_in: int) -> torch.Tensor:
@@ -93,49 +68,42 @@ def matrix(d_in: int) -> torch.Tensor:
 
 def spec(config: Config, network: str) -> EncoderSpec:
     """Describe a network by its name."""
-    return EncoderSpec(d_in=config.d_in, d_out=1, embedding="mlp", **NETWORKS[network])
+    n_layers, width, n_heads = NETWORKS[network]
+    heads = (n_heads,) * n_layers
+    return EncoderSpec(d_in=config.d_in, d_out=1, d_model=width, heads=heads, d_ff=4 * width, embedding="mlp")
 
 
-def train(config: Config, n_tokens: int, network: str, stop_after: int | None = None) -> list[Trained]:
+def parameters(config: Config, network: str) -> int:
+    """Count the learned numbers of a network."""
+    return costs.encoder_parameters(spec(config, network))
+
+
+def train(config: Config, n_tokens: int, network: str, stop_after: int | None = None) -> list[Result]:
     """Train all seeds of one network in one pass; the held-out value is the NMSE."""
     target = matrix(config.d_in)
+
+    def make_model(seed):
+        return seeds.initialise(Encoder(spec(config, network)), seed)
 
     def batch(generator, n):
         return pairs.draw(generator, n, n_tokens, target)
 
-    def nmse(model, samples):
-        return common.mean_square(model, samples) / samples[1].var(correction=0)
-
-    return common.train_seeds(config, spec(config, network), batch, nmse, stop_after)
+    return recipe.train_seeds(config, make_model, batch, recipe.mean_square, recipe.nmse, stop_after)
 
 
-def shards(config: Config) -> list[tuple[int, str]]:
-    """Independent parts of the work: one a length and network."""
-    return [(n_tokens, network) for n_tokens in config.n_tokens for network in config.networks]
+def measure(config: Config, n_tokens: int, network: str) -> dict[str, list[float]]:
+    """``nmse``: held-out error of every seed, 0 perfect, 1 a constant; ``short``: that of a quarter of the steps.
+
+    Both end with a learning rate of 0, so what the longer run gains shows how far training is from its end.
+    """
+    short = replace(config, n_steps=max(1, config.n_steps // 4))
+    return {
+        name: [trained.final for trained in train(settings, n_tokens, network)]
+        for name, settings in (("nmse", config), ("short", short))
+    }
 
 
-def run_shard(config: Config, shard: tuple[int, str]) -> list[float]:
-    """NMSE of every seed of one network at one length."""
-    return [trained.final for trained in train(config, *shard)]
-
-
-def combine(config: Config, parts: list[list[float]]) -> Result:
-    """Put the shards, in the order of :func:`shards`, into one result."""
-    built = [Encoder(spec(config, network), device="meta") for network in config.networks]
-    parameters = tuple(sum(p.numel() for p in model.parameters()) for model in built)
-    shape = (len(config.n_tokens), len(config.networks), config.n_seeds)
-    return Result(config.n_tokens, config.networks, parameters, np.array(parts).reshape(shape))
-
-
-def run(config: Config) -> Result:
-    """Train every network at every length of ``config``."""
-    return combine(config, [run_shard(config, shard) for shard in shards(config)])
-
-
-def first_losses(config: Config, n_steps: int) -> list[float]:
-    """Training losses of the first steps of the first network at the first length, averaged over seeds."""
-    trained = train(config, *shards(config)[0], stop_after=n_steps)
-    return np.mean([member.losses for member in trained], axis=0).tolist()
-
-
-RECORDINGS = {"depth": Config(profile="full")}
+def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+    """``loss``: of the first steps of the first network at the first length, averaged over seeds."""
+    trained = train(config, config.n_tokens[0], config.networks[0], stop_after=recipe.REPLAYED_STEPS)
+    return {"loss": recipe.first_losses(trained)}

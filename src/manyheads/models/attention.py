@@ -6,6 +6,7 @@ d query and key dimension D, c value dimension C (of a latent: its size).
 
 from __future__ import annotations
 
+import contextlib
 import math
 from functools import partial
 
@@ -51,6 +52,13 @@ class Attention(nn.Module):
 
     Notes
     -----
+    The fast path asks two things of its inputs that the readable one (``reference=True``) does not:
+
+    - *Finite tokens*, also where nobody may look. Torch's kernels multiply what is forbidden by a weight of 0, and 0
+      times NaN is NaN. The readable path leaves it out of the sum: a NaN reaches the tokens that may attend to it.
+    - *First derivatives, backwards*. Torch's kernels have no derivatives of a second order (``hessian``, a gradient
+      penalty) and none in forward mode (``jvp``, ``jacfwd``). The readable path has all of them.
+
     Weights start as torch starts any ``nn.Linear``, uniform on :math:`\pm 1/\sqrt{fan_{in}}` and drawn from the global
     generator. For a start that no change of code can move, call :func:`manyheads.models.seeds.initialise`.
 
@@ -92,7 +100,8 @@ class Attention(nn.Module):
             Return the attention weights too, in every mode. They cost B H T T numbers of memory.
         reference
             Take the readable path, :func:`~manyheads.models.attention.mix_reference`, instead of the fast one,
-            :func:`~manyheads.models.attention.mix_fast`. Asking for weights takes it too. The two agree to rounding.
+            :func:`~manyheads.models.attention.mix_fast`. Asking for weights takes it too. The two agree to rounding;
+            what only the readable one can do is said in the notes of the class.
 
         Returns
         -------
@@ -172,31 +181,44 @@ class Attention(nn.Module):
 def mix_reference(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> tuple[Tensor, Tensor]:
     """Softmax attention as it is written down: what the heads read ``[B, H, T, C]``, and with which weights.
 
-    ``bias_htt`` is added to the scores; ``mask`` is ``[T, T]`` or ``[B, T, T]``, True = may attend.
+    ``bias_htt`` is added to the scores; ``mask`` is ``[T, T]`` or ``[B, T, T]``, True = may attend. As in torch's
+    kernels, numbers of 16 bits are multiplied and added up in float32, under autocast too: a score may well lie beyond
+    the largest float16, 65,504.
     """
     heads_per_group = q_bhtd.shape[1] // k_bgtd.shape[1]
-    k_bhtd = k_bgtd.repeat_interleave(heads_per_group, dim=1)
-    v_bhtc = v_bgtc.repeat_interleave(heads_per_group, dim=1)
+    wide = torch.promote_types(q_bhtd.dtype, torch.float32)
+    scaled_bhtd = q_bhtd.to(wide) / math.sqrt(q_bhtd.shape[-1])  # before the product, which may overflow
+    k_bhtd, v_bhtc = (part.to(wide).repeat_interleave(heads_per_group, dim=1) for part in (k_bgtd, v_bgtc))
 
-    scores_bhtt = q_bhtd @ k_bhtd.mT / math.sqrt(q_bhtd.shape[-1])
-    if bias_htt is not None:
-        scores_bhtt = scores_bhtt + bias_htt
-    allowed = may_attend(mask, causal, q_bhtd.shape[-2], q_bhtd.device)
-    if allowed is None:
-        weights_bhtt = scores_bhtt.softmax(-1)
-    else:
-        # -inf, and not a large negative number, makes a weight exactly 0 at any scale of the scores. A row of nothing
-        # but -inf would give 0/0, so a row without an allowed position attends to all and is set to 0 afterwards.
-        nothing = ~allowed.any(-1, keepdim=True)
-        weights_bhtt = scores_bhtt.masked_fill(~(allowed | nothing), -math.inf).softmax(-1).masked_fill(nothing, 0.0)
-    return weights_bhtt @ v_bhtc, weights_bhtt
+    with _no_autocast(q_bhtd.device):
+        scores_bhtt = scaled_bhtd @ k_bhtd.mT
+        if bias_htt is not None:
+            scores_bhtt = scores_bhtt + bias_htt
+        allowed = may_attend(mask, causal, q_bhtd.shape[-2], q_bhtd.device)
+        if allowed is None:
+            weights_bhtt = scores_bhtt.softmax(-1)
+            read_bhtc = weights_bhtt @ v_bhtc
+        else:
+            # -inf, and not a large negative number, makes a weight exactly 0 at any scale of the scores. A row of
+            # nothing but -inf would give 0/0, so a row with nothing allowed attends to all, until it is set to 0.
+            nothing = ~allowed.any(-1, keepdim=True)
+            weights_bhtt = scores_bhtt.masked_fill(~(allowed | nothing), -math.inf).softmax(-1)
+            weights_bhtt = weights_bhtt.masked_fill(~allowed, 0.0)
+            # 0 times NaN is NaN, so values that are not finite stay out of the product: NaN for who may read them.
+            lost_bht = ~v_bhtc.isfinite().all(-1)
+            read_bhtc = weights_bhtt @ v_bhtc.masked_fill(lost_bht[..., None], 0.0)
+            reads_lost = (allowed & lost_bht[:, :, None]).any(-1, keepdim=True)
+            read_bhtc = read_bhtc.masked_fill(reads_lost, math.nan)
+    return read_bhtc.to(v_bgtc.dtype), weights_bhtt.to(q_bhtd.dtype)
 
 
 def mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> Tensor:
-    """What the heads read, by torch's fused kernel: the numbers of ``mix_reference``, and no memory for the weights."""
-    fused = partial(
-        F.scaled_dot_product_attention, q_bhtd, k_bgtd, v_bgtc, enable_gqa=q_bhtd.shape[1] != k_bgtd.shape[1]
-    )
+    """What the heads read, by torch's fused kernel: the numbers of ``mix_reference``, and no memory for the weights.
+
+    For finite inputs, and first derivatives in backward mode only: see the notes of :class:`Attention`.
+    """
+    grouped = bool(q_bhtd.shape[1] != k_bgtd.shape[1])  # while torch.jit traces, sizes are tensors
+    fused = partial(F.scaled_dot_product_attention, q_bhtd, k_bgtd, v_bgtc, enable_gqa=grouped)
     if mask is None and bias_htt is None:
         return fused(is_causal=causal)
     allowed = may_attend(mask, causal, q_bhtd.shape[-2], q_bhtd.device)
@@ -219,6 +241,12 @@ def may_attend(mask: Tensor | None, causal: bool, n_tokens: int, device) -> Tens
         mask_b1tt = mask[None, None] if mask.ndim == 2 else mask[:, None]
         allowed = mask_b1tt if allowed is None else allowed & mask_b1tt
     return allowed
+
+
+def _no_autocast(device: torch.device):
+    """Leave types as they are, which autocast would not; the meta device has no autocast to leave."""
+    known = torch.amp.is_autocast_available(device.type)
+    return torch.autocast(device.type, enabled=False) if known else contextlib.nullcontext()
 
 
 def _split_heads(x_btn: Tensor, n_heads: int) -> Tensor:

@@ -3,16 +3,48 @@
 from __future__ import annotations
 
 import math
+import sys
 from numbers import Integral, Real
+
+LARGEST_INT = 2**63 - 1
+"""The largest size a tensor can have."""
 
 
 def positive_int(name: str, value: object) -> int:
-    """Return ``value`` as a plain ``int`` of at least 1; ``True``, ``8.0`` and ``"8"`` are refused."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and value >= 1:
+    """Return ``value`` as a plain ``int`` from 1 to 2^63 - 1; ``True``, ``8.0`` and ``"8"`` are refused."""
+    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= LARGEST_INT:
         return int(value)  # a numpy integer becomes one that JSON can write
-    finite = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    nearest = f"; nearest: {max(1, round(value))}" if finite else ""
+    number = _real(value)
+    nearest = f"; nearest: {min(max(1, round(number)), LARGEST_INT)}" if math.isfinite(number) else ""
     raise ValueError(f"{name}={value!r} must be a positive integer{nearest}")
+
+
+def above_zero(name: str, value: object) -> float:
+    """Return ``value`` as a plain ``float``, finite and above 0; ``True``, ``"1"``, NaN and tensors are refused."""
+    number = _real(value)
+    if not 0 < number < math.inf:
+        raise ValueError(f"{name}={value!r} must be a finite number above 0, for example 0.01")
+    return number
+
+
+def at_least_zero(name: str, value: object, infinite: bool = False) -> float:
+    """Return ``value`` as a plain ``float`` of at least 0; only with ``infinite`` may it be infinite."""
+    number = _real(value)
+    if not (0 <= number < math.inf or (infinite and number == math.inf)):
+        wanted = "at least 0" if infinite else "a finite number of at least 0"
+        nearest = f"{sys.float_info.max:g}" if number == math.inf else "0"
+        raise ValueError(f"{name}={value!r} must be {wanted}; nearest: {nearest}")
+    return number
+
+
+def _real(value: object) -> float:
+    """A real number as a ``float``, infinite beyond what that can hold; NaN for everything else."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # an int has no bounds
+        return math.inf if value > 0 else -math.inf
 
 
 def flag(name: str, value: object) -> bool:

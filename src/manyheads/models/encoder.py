@@ -141,20 +141,18 @@ class Layer(nn.Module):
         self.norm_2 = _norm(spec, **place)
         self.feedforward = FeedForward(spec.d_model, spec.d_ff, spec.d_model, spec.ffn, **place)
 
-    def mix(self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False):
+    def mix(self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False, reference: bool = False):
         """Let the tokens of the stream read each other: ``[B, T, E]`` to the same, or with the weights."""
-        if return_weights:
-            y, weights = self.attention(self.norm_1(x), mask, return_weights=True)
-            return x + y, weights
-        return x + self.attention(self.norm_1(x), mask)
+        read = self.attention(self.norm_1(x), mask, return_weights, reference)
+        return (x + read[0], read[1]) if return_weights else x + read
 
     def feed(self, x: Tensor) -> Tensor:
         """Pass every token through the feed-forward network: ``[..., E]`` to the same."""
         return x + self.feedforward(self.norm_2(x))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, reference: bool = False) -> Tensor:
         """Both, one after the other."""
-        return self.feed(self.mix(x, mask))
+        return self.feed(self.mix(x, mask, reference=reference))
 
 
 class Encoder(nn.Module):
@@ -189,6 +187,9 @@ class Encoder(nn.Module):
 
     Notes
     -----
+    Torch's fused attention, which ``forward`` takes by default, has first derivatives in backward mode and no others.
+    For the rest (``torch.func.jvp``, ``jacfwd`` and ``hessian``, a gradient of a gradient) ask for ``reference=True``.
+
     Weights start as torch starts any ``nn.Linear``, drawn from the global generator, and the class token like a row
     of one. For a start that no change of code can move, call :func:`manyheads.models.seeds.initialise`.
 
@@ -210,7 +211,7 @@ class Encoder(nn.Module):
         self.norm = _norm(spec, **place)
         self.head = nn.Linear(spec.d_model, spec.d_out, **place)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor | None = None, reference: bool = False) -> Tensor:
         """Read sequences into answers.
 
         Parameters
@@ -220,6 +221,9 @@ class Encoder(nn.Module):
         mask
             As in :class:`~manyheads.models.Attention`, True = may attend, over T + 1 positions of which the class token
             is the last: ``[T+1, T+1]`` or ``[B, T+1, T+1]``. All layers share it.
+        reference
+            Take the readable path of every :class:`~manyheads.models.Attention`: the same answers to rounding, slower,
+            with derivatives of every order.
 
         Returns
         -------
@@ -234,9 +238,9 @@ class Encoder(nn.Module):
         z = self.embed(x)
         *early, last = self.layers
         for layer in early:
-            z = layer(z, mask)
+            z = layer(z, mask, reference)
         # Only the class token is read, so the last feed-forward network is spared the others.
-        return self.read(last.feed(last.mix(z, mask)[:, -1]))
+        return self.read(last.feed(last.mix(z, mask, reference=reference)[:, -1]))
 
     def embed(self, x: Tensor) -> Tensor:
         """Return the stream before the first layer, ``[B, T+1, E]``, the class token last."""
@@ -253,7 +257,7 @@ class Encoder(nn.Module):
         """Return the stream before the first and after every layer, and the attention weights of every layer.
 
         L + 1 tensors ``[B, T+1, E]`` and L tensors ``[B, H, T+1, T+1]``; ``read`` of the last stream's last token is
-        what ``forward`` returns.
+        what ``forward`` returns. Both come from the readable path.
         """
         streams, weights = [self.embed(x)], []
         for layer in self.layers:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import partial
-from numbers import Real
 
-from manyheads.models.checks import divisor, flag, positive_int
+from manyheads.models.checks import at_least_zero, divisor, flag, positive_int
 from manyheads.names import unknown
 
 POSITIONS = ("none", "rope", "alibi")
@@ -123,6 +121,7 @@ class AttentionSpec:
         divisor("n_kv_heads", self.n_kv_heads, "n_heads", self.n_heads)
 
         resolve("rotary_dim", self._rotary_dim())
+        resolve("qk_eps", at_least_zero("qk_eps", self.qk_eps))
         self._check_norm()
         if self.latent_dim is not None:
             self._check_latent()
@@ -150,9 +149,6 @@ class AttentionSpec:
         return turned
 
     def _check_norm(self):
-        eps = self.qk_eps
-        if isinstance(eps, bool) or not isinstance(eps, Real) or not 0 <= eps < math.inf:
-            raise ValueError(f"qk_eps={eps!r} must be a finite number of at least 0; nearest: 0, or the default 1e-6")
         if self.qk_gain and not self.qk_norm:
             raise ValueError("qk_gain=True needs qk_norm=True (qk_norm=False was given)")
 

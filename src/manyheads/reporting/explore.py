@@ -7,30 +7,18 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets as widgets
 from matplotlib.figure import Figure
 
 from manyheads.progress import output_is_stored, progress
+from manyheads.reporting.controls import WIDE, Axis, failure, in_words, panel, resolve, sliders
 from manyheads.reporting.figures import svg
 
 MAX_STATES = 60  # drawn beforehand, a page of this many figures is still light
-_WIDE = {"width": "100%"}
-
-
-@dataclass(frozen=True)
-class Axis:
-    """One slider: the values it takes, the label beside it, and the value it starts at (the first by default)."""
-
-    values: Sequence[Any]
-    label: str = ""
-    start: Any = None
-    format: Callable[[Any], str] = str
 
 
 class Explorer:
@@ -40,21 +28,29 @@ class Explorer:
         self._draw, self.axes, self.static = draw, axes, static
         self._start = {name: axis.start for name, axis in axes.items()}
         self.picture = self.state(**self._start)
-        self.sliders = {name: slider(axis) for name, axis in axes.items()}
-        view = self._stack({}) if static else self._live()
-        self.widget = widgets.VBox([*self.sliders.values(), view], layout=_WIDE)
-        self.widget.add_class("mh-explorer")
+        self.sliders = sliders(axes)
+        self.widget = panel(self.sliders, self._stack() if static else self._live())
 
     def state(self, **values: Any) -> str:
-        """Draw one state and return its HTML figure; ``values`` names every axis."""
-        drawn = self._draw(**values)
-        words = ", ".join(
-            f"{self.axes[name].label} = {self.axes[name].format(value)}" for name, value in values.items()
-        )
+        """Draw one state and return its HTML figure; ``values`` names every axis.
+
+        Raises
+        ------
+        RuntimeError
+            When drawing raises: which state, and what went wrong.
+        """
+        try:
+            return self._picture(values)
+        except Exception as error:
+            words = in_words(self.axes, values)
+            raise RuntimeError(f"no figure for {words}: {type(error).__name__}: {error}") from error
+
+    def _picture(self, values: dict[str, Any]) -> str:
+        drawn, words = self._draw(**values), in_words(self.axes, values)
         figure, alt = drawn if isinstance(drawn, tuple) else (drawn, "")
         return svg(figure, f"{alt} ({words})" if alt else words)
 
-    def _stack(self, fixed: dict[str, Any]) -> widgets.Widget:
+    def _stack(self) -> widgets.Widget:
         """Nested stacks, one level an axis; every stack of a level follows that level's slider."""
         states = progress(total=math.prod(len(axis.values) for axis in self.axes.values()), desc="drawing states")
 
@@ -64,20 +60,22 @@ class Explorer:
                 return _figure(self.picture if fixed == self._start else self.state(**fixed))
             name = list(self.axes)[len(fixed)]
             children = [level({**fixed, name: value}) for value in self.axes[name].values]
-            stack = widgets.Stack(children, selected_index=self.sliders[name].index, layout=_WIDE)
+            stack = widgets.Stack(children, selected_index=self.sliders[name].index, layout=WIDE)
             widgets.jslink((self.sliders[name], "index"), (stack, "selected_index"))
             return stack
 
         with states:
-            return level(fixed)
+            return level({})
 
     def _live(self) -> widgets.HTML:
         figure = _figure(self.picture)
 
         def redraw(_change: Any) -> None:
-            figure.value = self.state(
-                **{name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
-            )
+            values = {name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
+            try:
+                figure.value = self._picture(values)
+            except (Exception, KeyboardInterrupt) as error:  # the picture of another state must not stay
+                figure.value = failure(error, in_words(self.axes, values))
 
         for slider in self.sliders.values():
             slider.observe(redraw, "index")
@@ -114,23 +112,25 @@ def explore(
     ----------
     draw
         Called with one keyword an axis; returns a figure of :func:`manyheads.reporting.figures.canvas`, or a pair
-        ``(figure, alt text)``. It must depend on its arguments only.
+        ``(figure, alt text)``. It must depend on its arguments only. An error that it raises while a slider moves
+        is shown where the figure was.
     static
         Draw all states beforehand (True) or on demand (False). By default: beforehand when the output is stored, as
         in the book; on demand with a person at the kernel, and wherever ipywidgets has no ``Stack``.
     **axes
-        An :class:`Axis`, or just its values. At most 60 states in all.
+        An :class:`manyheads.reporting.controls.Axis`, or just its values. At most 60 states in all.
 
     Raises
     ------
     ValueError
-        Without an axis, with an empty axis, a repeated value, a start that is not a value, or over 60 states.
+        Without an axis, with an empty axis, a repeated value or text, a start that is not a value, or over 60 states.
     RuntimeError
-        For ``static=True`` with an ipywidgets that has no ``Stack``.
+        When drawing the first state raises, or any state when they are drawn beforehand. Also for ``static=True`` with
+        an ipywidgets that has no ``Stack``.
     """
     if not axes:
         raise ValueError("explore needs at least one axis, for example explore(draw, n_heads=[1, 2, 4])")
-    resolved = {name: resolve(name, axis) for name, axis in axes.items()}
+    resolved = resolve(axes)
     states = math.prod(len(axis.values) for axis in resolved.values())
     if states > MAX_STATES:
         sizes = " x ".join(f"{len(axis.values)} {name}" for name, axis in resolved.items())
@@ -143,31 +143,5 @@ def explore(
     return Explorer(draw, resolved, output_is_stored() and has_stack if static is None else static)
 
 
-def slider(axis: Axis) -> widgets.SelectionSlider:
-    """Return the slider of a resolved axis; its ``index`` numbers the axis' values."""
-    return widgets.SelectionSlider(
-        options=[(axis.format(value), index) for index, value in enumerate(axis.values)],
-        index=list(axis.values).index(axis.start),
-        description=axis.label,
-        continuous_update=True,
-        style={"description_width": "initial"},
-        layout={"width": "100%", "max_width": "34rem"},
-    )
-
-
 def _figure(html: str) -> widgets.HTML:
-    return widgets.HTML(html, layout=_WIDE)
-
-
-def resolve(name: str, axis: Axis | Sequence[Any]) -> Axis:
-    """Fill in an axis' label and start, and refuse one without values, with a repeated value or a foreign start."""
-    axis = axis if isinstance(axis, Axis) else Axis(axis)
-    values = list(axis.values)
-    if not values:
-        raise ValueError(f"axis {name} has no values")
-    if any(a == b for a, b in itertools.combinations(values, 2)):
-        raise ValueError(f"axis {name} repeats a value: {values}")
-    start = values[0] if axis.start is None else axis.start
-    if start not in values:
-        raise ValueError(f"axis {name} cannot start at {start!r}; its values are {values}")
-    return Axis(values, axis.label or name.replace("_", " "), start, axis.format)
+    return widgets.HTML(html, layout=WIDE)

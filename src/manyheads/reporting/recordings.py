@@ -1,7 +1,7 @@
 """Results of long runs, kept as small JSON files with their provenance.
 
-A recording holds the result, the configuration, the first training losses and where it all came from. Its digest
-shows when somebody edited it by hand; replaying its first steps shows when the code no longer makes it.
+A recording holds the result, the configuration, quantities to replay and where it all came from. Its digest shows when
+somebody edited it by hand; replaying shows when the code no longer makes it.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import hashlib
 import importlib.util
 import json
 import platform
+import re
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,9 +24,9 @@ from manyheads.files import write_whole
 from manyheads.names import unknown
 from manyheads.reporting.paths import data_root
 
-SCHEMA = 1
-REPLAYED_STEPS = 20
+SCHEMA = 2
 TOLERANCE = 1e-4  # relative, between platforms
+NOISE = 1e-8  # absolute: what is this small is rounding, and differs between platforms
 
 
 class DamagedRecording(ValueError):
@@ -39,7 +41,7 @@ class Recording:
     experiment: str
     config: dict[str, Any]
     result: dict[str, Any]
-    first_losses: list[float]
+    replay: dict[str, Any]
     provenance: dict[str, Any]
 
     def credit(self) -> str:
@@ -68,7 +70,7 @@ def save(
     experiment: str,
     config: Any,
     result: Any,
-    first_losses: list[float],
+    replay: Mapping[str, Any],
     wall_seconds: float,
     device: str,
     processes: int = 1,
@@ -79,25 +81,35 @@ def save(
     Parameters
     ----------
     name
-        File stem under ``recordings/``.
+        File stem under ``recordings/``: letters, digits, ``-`` and ``_``.
     experiment
         Module that made it, such as ``"manyheads.experiments.budgets"``.
     config, result
         Dataclasses of numbers, strings, arrays and containers of these.
-    first_losses
-        Losses of the first steps, for the replay test.
+    replay
+        Quantity to numbers that any machine finds again, for the replay test.
     wall_seconds, device, processes, threads
         How long the run took, on what, in how many processes of how many threads.
+
+    Raises
+    ------
+    ValueError
+        For a name with other characters, numbers that are not finite, values that JSON does not have, and nothing to
+        replay. Nothing is written then.
     """
     import torch
 
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise ValueError(f"name={name!r} must be letters, digits, '-' and '_', such as {_nearest(name)!r}")
+    if not replay:
+        raise ValueError("replay is empty: a recording needs a quantity that shows whether the code still makes it")
     content = {
         "schema": SCHEMA,
         "name": name,
         "experiment": experiment,
         "config": plain(config),
         "result": plain(result),
-        "first_losses": [float(loss) for loss in first_losses[:REPLAYED_STEPS]],
+        "replay": plain(replay),
         "provenance": {
             "date": datetime.now(UTC).date().isoformat(),
             "device": device,
@@ -124,25 +136,29 @@ def load(name: str) -> Recording:
     DamagedRecording
         When the file cannot be parsed, lacks a field, or does not match its digest.
     """
-    path = folder() / f"{name}.json"
-    if not path.is_file():
+    if name not in names():
         raise ValueError(unknown("recording", name, names()))
-    again = f"make it again with: make record NAME={name}"
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads((folder() / f"{name}.json").read_text(encoding="utf-8"))
         kept = content.pop("digest")
         if content["schema"] != SCHEMA:
-            raise DamagedRecording(f"{path.name}: schema {content['schema']}, this code reads {SCHEMA}; {again}")
+            raise damaged(name, f"schema {content['schema']}, this code reads {SCHEMA}")
         fields = {key: content[key] for key in Recording.__dataclass_fields__}
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise DamagedRecording(f"{path.name}: not readable as JSON ({error}); {again}") from error
+        honest = kept == digest(content)
+    except DamagedRecording:
+        raise
     except (KeyError, TypeError, AttributeError) as error:
-        raise DamagedRecording(f"{path.name}: a field is missing ({error}); {again}") from error
-    if kept != digest(content):
-        raise DamagedRecording(
-            f"{path.name}: its content does not match its digest, so it was changed by hand; {again}"
-        )
+        raise damaged(name, f"a field is missing ({error})") from error
+    except (OSError, ValueError, RecursionError) as error:  # not JSON, not UTF-8, too deep, too many digits
+        raise damaged(name, f"not readable as JSON ({error})") from error
+    if not honest:
+        raise damaged(name, "its content does not match its digest, so it was changed by hand")
     return Recording(**fields)
+
+
+def damaged(name: str, what: str) -> DamagedRecording:
+    """Return the error for a recording that cannot be trusted."""
+    return DamagedRecording(f"{name}.json: {what}; make it again with: make record NAME={name}")
 
 
 def digest(content: dict[str, Any]) -> str:
@@ -154,7 +170,7 @@ def plain(value: Any) -> Any:
     """Turn dataclasses, arrays and numpy scalars into JSON values; refuse anything else, and numbers JSON has not."""
     if is_dataclass(value) and not isinstance(value, type):
         return plain(asdict(value))
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
@@ -200,11 +216,27 @@ def _is_module(name: str) -> bool:
         return False
 
 
-def compare_losses(recorded: list[float], replayed: list[float], tolerance: float = TOLERANCE) -> str | None:
-    """Return what differs between recorded and replayed losses, or None when they agree to a relative ``tolerance``."""
-    if len(recorded) != len(replayed):
-        return f"{len(recorded)} losses recorded, {len(replayed)} replayed"
-    for step, (old, new) in enumerate(zip(recorded, replayed, strict=True)):
-        if not abs(new - old) <= tolerance * max(abs(old), abs(new)):
-            return f"step {step}: recorded {old:.8g}, replayed {new:.8g}, relative tolerance {tolerance:g}"
+def compare(recorded: Mapping[str, Any], replayed: Mapping[str, Any], tolerance: float = TOLERANCE) -> str | None:
+    """Return what differs between recorded and replayed quantities, or None when they agree.
+
+    Numbers agree when they differ by at most ``tolerance`` times the larger, or by less than rounding can make of an
+    exact zero.
+    """
+    if set(recorded) != set(replayed):
+        return f"recorded {', '.join(sorted(recorded))}; replayed {', '.join(sorted(replayed))}"
+    for quantity in recorded:
+        old, new = (np.asarray(values[quantity], dtype=float) for values in (recorded, replayed))
+        if old.shape != new.shape:
+            return f"{quantity}: {list(old.shape)} numbers recorded, {list(new.shape)} replayed"
+        off = ~(np.abs(new - old) <= np.maximum(tolerance * np.maximum(np.abs(old), np.abs(new)), NOISE))
+        if off.any():
+            place = tuple(int(i) for i in np.argwhere(off)[0])
+            return (
+                f"{quantity}{list(place)}: recorded {old[place]:.8g}, replayed {new[place]:.8g}, "
+                f"relative tolerance {tolerance:g}"
+            )
     return None
+
+
+def _nearest(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_") or "budgets"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +26,7 @@ class Mean:
         return self.low, self.high
 
 
-def student(values: ArrayLike, confidence: float = 0.95) -> Mean:
+def student(values: ArrayLike, confidence: float = 0.95, log: bool = False) -> Mean:
     r"""Mean and Student-t interval, :math:`\bar x \pm t_{n-1} s / \sqrt n`.
 
     Parameters
@@ -34,11 +35,14 @@ def student(values: ArrayLike, confidence: float = 0.95) -> Mean:
         One number a seed, shape [n_seeds], n_seeds at least 2. Pass differences for a paired comparison.
     confidence
         Coverage for normal data, between 0 and 1.
+    log
+        Average logarithms instead: the geometric mean and its interval. Values must be positive.
 
     Raises
     ------
     ValueError
-        With fewer than two seeds, values that are not finite, or a confidence outside (0, 1).
+        With fewer than two seeds, values that are not finite (or not positive, with ``log``), or a confidence outside
+        (0, 1).
     """
     values = np.asarray(values, dtype=float)
     if values.ndim != 1 or values.size < 2:
@@ -47,6 +51,11 @@ def student(values: ArrayLike, confidence: float = 0.95) -> Mean:
         raise ValueError(f"values holds {np.count_nonzero(~np.isfinite(values))} numbers that are not finite")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} must lie between 0 and 1, for example 0.95")
+    if log:
+        if not (values > 0).all():
+            raise ValueError(f"values holds {values.min():g}: a geometric mean needs positive numbers")
+        values = np.log(values)
     mean = float(values.mean())
     half = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1) * stats.sem(values))
-    return Mean(mean, mean - half, mean + half, int(values.size), confidence)
+    ends = (mean, mean - half, mean + half)
+    return Mean(*(map(math.exp, ends) if log else ends), int(values.size), confidence)

@@ -13,7 +13,7 @@ import ipywidgets as widgets
 from matplotlib.figure import Figure
 
 from manyheads.progress import output_is_stored
-from manyheads.reporting.explore import Axis, resolve, slider
+from manyheads.reporting.controls import WIDE, Axis, failure, in_words, panel, resolve, sliders
 from manyheads.reporting.figures import svg
 
 
@@ -22,20 +22,21 @@ class Trial:
 
     def __init__(self, run: Callable[..., tuple[Figure, str]], axes: dict[str, Axis], button: str):
         self._run, self.axes = run, axes
-        self.sliders = {name: slider(axis) for name, axis in axes.items()}
+        self.sliders = sliders(axes)
         self.button = widgets.Button(description=button, button_style="primary")
-        self.output = widgets.HTML(layout={"width": "100%"})
+        self.output = widgets.HTML(layout=WIDE)
         self.button.on_click(self._clicked)
-        self.widget = widgets.VBox([*self.sliders.values(), self.button, self.output], layout={"width": "100%"})
-        self.widget.add_class("mh-explorer")
+        self.widget = panel(self.sliders, self.button, self.output)
 
     def _clicked(self, _button: Any) -> None:
         label, self.button.disabled = self.button.description, True
         self.button.description, self.output.value = "running …", ""
+        values = {name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
         try:
-            values = {name: axis.values[self.sliders[name].index] for name, axis in self.axes.items()}
             self.output.value = svg(*self._run(**values))
-        finally:  # an interrupt or an error must leave a button that can be pressed again
+        except (Exception, KeyboardInterrupt) as error:
+            self.output.value = failure(error, in_words(self.axes, values))
+        finally:  # whatever happens, the button can be pressed again
             self.button.description, self.button.disabled = label, False
 
     def __repr__(self) -> str:
@@ -59,7 +60,8 @@ def trial(run: Callable[..., tuple[Figure, str]], button: str = "Run", **axes: A
     Parameters
     ----------
     run
-        Called with one keyword an axis; returns a figure and its text. It may take minutes; progress bars show.
+        Called with one keyword an axis; returns a figure and its text. It may take minutes; progress bars show,
+        and an error is shown where the figure would be.
     button
         What the button says.
     **axes
@@ -68,8 +70,8 @@ def trial(run: Callable[..., tuple[Figure, str]], button: str = "Run", **axes: A
     Raises
     ------
     ValueError
-        Without an axis, with an empty axis, a repeated value, or a start that is not a value.
+        Without an axis, with an empty axis, a repeated value or text, or a start that is not a value.
     """
     if not axes:
         raise ValueError("trial needs at least one axis, for example trial(run, n_heads=[1, 2, 4])")
-    return Trial(run, {name: resolve(name, axis) for name, axis in axes.items()}, button)
+    return Trial(run, resolve(axes), button)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from manyheads.models import Encoder, EncoderSpec
@@ -23,7 +25,8 @@ def refuse_below_rounding(tolerance: float, rounding: float, share: float) -> No
     """Raise a ``ValueError`` when rounding may take more than its ``share`` of the tolerance."""
     if rounding > share * tolerance:
         # A coarser network rounds less, so this tolerance is always enough.
+        enough = rounding / share
+        way_out = f"nearest: {enough:.1e}" if enough < math.inf else "no tolerance is enough"
         raise ValueError(
-            f"tolerance={tolerance} is finer than float64 can promise here (rounding up to {rounding:.1e}); "
-            f"nearest: {rounding / share:.1e}"
+            f"tolerance={tolerance} is finer than float64 can promise here (rounding up to {rounding:.1e}); {way_out}"
         )

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from manyheads.models import Encoder, EncoderSpec
-from manyheads.models.checks import positive_int
+from manyheads.models.checks import above_zero, positive_int
 from manyheads.names import unknown
 from manyheads.surgery.blank import ROUNDING, blank_encoder, refuse_below_rounding
 from manyheads.surgery.piecewise import square
@@ -124,9 +124,7 @@ def max_pair_budget(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu
     ``rounding`` is a generous first-order estimate of the rounding of all sums; the other parts are bounds.
     """
     A = _matrix(A)
-    n_tokens = positive_int("n_tokens", n_tokens)
-    if not 0 < tolerance < math.inf:
-        raise ValueError(f"tolerance={tolerance} must be a finite number above 0, for example 0.01")
+    n_tokens, tolerance = positive_int("n_tokens", n_tokens), above_zero("tolerance", tolerance)
     if ffn not in KINDS:
         raise ValueError(unknown("ffn", ffn, KINDS))
     share = {part: part_of * tolerance for part, part_of in SHARES[ffn].items()}
@@ -134,11 +132,6 @@ def max_pair_budget(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu
     largest = sum(rows)  # S
     segments = _segments(rows, share["product"]) if ffn == "relu" else ()
     product = sum(a / n**2 for a, n in zip(rows, segments, strict=True) if n) if ffn == "relu" else 0.0
-
-    beta_1 = sharpness_for(n_tokens, share["retrieval"], 2 * largest)
-    gamma = gap_for(2, share["suppression"], largest)
-    parked = -(largest + product)
-    beta_2 = sharpness_for(n_tokens + 1, share["retrieval"], -2 * parked)
 
     d = len(rows)
     spec = EncoderSpec(
@@ -154,6 +147,11 @@ def max_pair_budget(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu
     # Standard bounds for sums of n terms: n units of rounding times the sum of sizes, at most 16 S in the products.
     rounding = 64 * ROUNDING * (n_tokens + spec.d_ff + spec.d_model) * (largest + product)
     refuse_below_rounding(tolerance, rounding, SHARES[ffn]["rounding"])
+
+    beta_1 = sharpness_for(n_tokens, share["retrieval"], 2 * largest)
+    gamma = gap_for(2, share["suppression"], largest)
+    parked = -(largest + product)
+    beta_2 = sharpness_for(n_tokens + 1, share["retrieval"], -2 * parked)
     return MaxPairBudget(
         spec=spec,
         beta_1=beta_1,
@@ -173,6 +171,7 @@ def max_pair_budget(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu
 
 def slots(d: int) -> dict[str, slice]:
     """Where the stream keeps what: ``token`` and ``retrieved`` (d each), ``one``, ``flag``, ``score``, ``answer``."""
+    d = positive_int("d", d)
     places, start = {}, 0
     for name, size in (("token", d), ("retrieved", d), ("one", 1), ("flag", 1), ("score", 1), ("answer", 1)):
         places[name] = slice(start, start + size)
@@ -238,15 +237,23 @@ def _multiply(feedforward, A: Tensor, segments: tuple[int, ...], at: dict[str, s
 
 
 def _segments(rows: list[float], tolerance: float) -> tuple[int, ...]:
-    """Fewest segments with sum of a_i / n_i^2 at most the tolerance: n_i proportional to a_i^(1/3), rounded up."""
+    """Fewest segments with sum of a_i / n_i^2 at most the tolerance: n_i proportional to a_i^(1/3), rounded up.
+
+    At most 2^50 each, where rounding has long been larger than any such tolerance.
+    """
     scale = math.sqrt(sum(a ** (1 / 3) for a in rows) / tolerance)
-    return tuple(math.ceil(scale * a ** (1 / 3)) for a in rows)
+    return tuple(math.ceil(min(scale * a ** (1 / 3), 2.0**50)) if a else 0 for a in rows)
 
 
 def _matrix(A: Tensor) -> Tensor:
-    A = torch.as_tensor(A, dtype=torch.float64).detach()
+    A = torch.as_tensor(A).detach()
+    if A.is_complex():
+        raise ValueError(f"A has type {A.dtype}; expected real numbers")
+    if A.is_meta:
+        raise ValueError("A is on the meta device and holds no numbers; nearest: a matrix that has some, device='meta'")
+    A = A.double()
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.numel() == 0:
         raise ValueError(f"A has shape {tuple(A.shape)}; expected a square matrix [d, d]")
-    if not bool(A.isfinite().all()):
-        raise ValueError("A must hold finite numbers only")
+    if not bool((64 * A.abs().sum()).isfinite()):
+        raise ValueError("A must hold finite numbers only, whose sizes add up to 1e306 at most")
     return A

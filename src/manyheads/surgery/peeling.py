@@ -30,7 +30,7 @@ from dataclasses import dataclass
 import torch
 
 from manyheads.models import Encoder, EncoderSpec
-from manyheads.models.checks import positive_int
+from manyheads.models.checks import above_zero, at_least_zero, positive_int
 from manyheads.surgery.blank import ROUNDING, blank_encoder, refuse_below_rounding
 from manyheads.surgery.piecewise import ramp
 from manyheads.theory.costs import encoder_parameters
@@ -105,21 +105,17 @@ def peeling_budget(k: int, n_tokens: int, gap: float, tolerance: float) -> Peeli
 
     ``rounding`` is a generous first-order estimate; ``retrieval`` is a bound.
     """
-    k, n_tokens = positive_int("k", k), positive_int("n_tokens", n_tokens)
-    if n_tokens < k:
-        raise ValueError(f"n_tokens={n_tokens} numbers have no {k}-th largest; nearest n_tokens: {k}")
-    if not 0 < tolerance < math.inf:
-        raise ValueError(f"tolerance={tolerance} must be a finite number above 0, for example 0.01")
-    widest = 1 / max(1, k - 1)
-    if not 0 < gap <= widest:
-        raise ValueError(f"gap={gap} must lie above 0 and, for k={k} values in [0, 1], at {widest:g} or below")
+    k, n_tokens = _sizes(k, n_tokens)
+    tolerance, gap, widest = above_zero("tolerance", tolerance), above_zero("gap", gap), 1 / max(1, k - 1)
+    if gap > widest:
+        raise ValueError(f"gap={gap} must be at most {widest:g} for k={k} values in [0, 1]; nearest: {widest:g}")
     rounding = 64 * ROUNDING * (n_tokens + (k - 1) * DROP / gap)
     refuse_below_rounding(tolerance, rounding, ROUNDING_SHARE)
     last = sharpness_for(n_tokens + 1, (1 - ROUNDING_SHARE) * tolerance)
     return PeelingBudget(
         spec=EncoderSpec(d_in=1, d_out=1, d_model=k + 2, heads=(1,) * k, d_head=1, d_ff=2, ffn="relu"),
         betas=(sharpness_for(n_tokens + 1, SLACK * gap / 2),) * (k - 1) + (last,),
-        gap=float(gap),
+        gap=gap,
         errors={"retrieval": retrieval_error_bound(n_tokens + 1, last), "rounding": rounding},
     )
 
@@ -129,9 +125,22 @@ def gap_probability(k: int, n_tokens: int, gap: float) -> float:
 
     The T + 1 spacings that T uniform points leave in [0, 1] are exchangeable, and k - 1 of them all exceed ``gap`` with
     probability :math:`(1 - (k-1)\,gap)^T` (0 when that is negative).
+
+    Raises
+    ------
+    ValueError
+        When ``k`` or ``n_tokens`` is not a positive integer or T < k, or ``gap`` is negative or not finite.
     """
+    k, n_tokens = _sizes(k, n_tokens)
+    taken = (k - 1) * at_least_zero("gap", gap)
+    return math.exp(n_tokens * math.log1p(-taken)) if taken < 1 else 0.0
+
+
+def _sizes(k: int, n_tokens: int) -> tuple[int, int]:
     k, n_tokens = positive_int("k", k), positive_int("n_tokens", n_tokens)
-    return max(0.0, 1 - (k - 1) * gap) ** n_tokens
+    if n_tokens < k:
+        raise ValueError(f"n_tokens={n_tokens} numbers have no {k}-th largest; nearest n_tokens: {k}")
+    return k, n_tokens
 
 
 @torch.no_grad()
@@ -143,7 +152,6 @@ def pour(budget: PeelingBudget, device=None) -> Encoder:
     network.class_token[ONE] = 1
     network.class_token[SCORE] = PARKED
 
-    peel = ramp(DROP, budget.gap / 2, network.class_token.device)
     last = budget.spec.n_layers - 1
     for index, (layer, beta) in enumerate(zip(network.layers, budget.betas, strict=True)):
         maximum = FIRST_MAXIMUM + index
@@ -152,6 +160,7 @@ def pour(budget: PeelingBudget, device=None) -> Encoder:
         layer.attention.v_proj.weight[0, SCORE] = 1
         layer.attention.out_proj.weight[maximum, 0] = 1
         if index < last:
+            peel = ramp(DROP, budget.gap / 2, network.class_token.device)
             layer.feedforward.up_proj.weight[:, maximum] = 1
             layer.feedforward.up_proj.weight[:, SCORE] = -1
             layer.feedforward.up_proj.bias[:] = -peel.knots

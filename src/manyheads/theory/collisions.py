@@ -38,12 +38,12 @@ import torch
 from torch import Tensor
 from torch.func import grad, jacrev, vmap
 
-from manyheads.models.checks import positive_int
+from manyheads.models.checks import above_zero, at_least_zero, positive_int
 from manyheads.models.seeds import generator
 from manyheads.progress import progress
+from manyheads.theory.ranks import rank_tolerance
 
 Map = Callable[[Tensor], Tensor]
-RANK_TOLERANCE = 1e-9  # singular values below this share of the largest count as zero
 NEWTON_STEPS = 12
 
 
@@ -66,8 +66,7 @@ class Certificate:
 
     def error_bound(self, lipschitz: float) -> float:
         """Largest error at least, of every decoder with this Lipschitz constant (Euclidean norm on states)."""
-        if not 0 <= lipschitz < math.inf:
-            raise ValueError(f"lipschitz={lipschitz} must be a finite number of at least 0, for example 1.0")
+        lipschitz = at_least_zero("lipschitz", lipschitz)
         return max(0.0, (self.target_gap - lipschitz * self.state_distance) / 2)
 
 
@@ -126,15 +125,21 @@ def certify(
     Raises
     ------
     ValueError
-        When ``x0`` is not a floating ``[T, d]`` in the box, the box is empty, or a number is out of range.
+        When ``x0`` is not a ``[T, d]`` in the box, float32 or float64, the box is empty or has no end, a number is out
+        of range, ``tolerance`` is finer than the type of ``x0``, or map or target are not finite at a start.
     """
     lower, upper = _box(x0, lower, upper)
     n_starts, n_steps = positive_int("n_starts", n_starts), positive_int("n_steps", n_steps)
-    for name, number in (("step", step), ("tolerance", tolerance)):
-        if not 0 < number < math.inf:
-            raise ValueError(f"{name}={number} must be a finite number above 0, for example 1e-3")
-    if target_lipschitz is not None and not 0 <= target_lipschitz < math.inf:
-        raise ValueError(f"target_lipschitz={target_lipschitz} must be a finite number of at least 0")
+    step, tolerance = above_zero("step", step), above_zero("tolerance", tolerance)
+    if target_lipschitz is not None:
+        target_lipschitz = at_least_zero("target_lipschitz", target_lipschitz)
+    if jacobian_lipschitz is not None and not callable(jacobian_lipschitz):
+        jacobian_lipschitz = at_least_zero("jacobian_lipschitz", jacobian_lipschitz, infinite=True)
+    finest = torch.finfo(x0.dtype).eps
+    if tolerance < finest:
+        raise ValueError(
+            f"tolerance={tolerance} is finer than {x0.dtype} can tell; nearest: {finest:.1e}, or x0 and map in float64"
+        )
     shape = x0.shape
     fibre = _Fibre(lambda flat: attention_map(flat.view(shape)).flatten(), lower.flatten(), upper.flatten(), tolerance)
     value = vmap(lambda flat: target(flat.view(shape)))
@@ -147,6 +152,8 @@ def certify(
     sign = torch.ones(len(x), 1, dtype=x.dtype, device=x.device)
     sign[n_starts:] = -1
     best, best_value = x, value(x)
+    if not bool(states.isfinite().all() & best_value.isfinite().all()):
+        raise ValueError("attention_map or target is not finite at a start: it must be so everywhere in the box")
     length = torch.full_like(sign, step * float((upper - lower).max()))
     for index in progress(range(n_steps), desc="walking"):
         jacobian = fibre.jacobian(x)
@@ -199,7 +206,8 @@ class _Fibre:
             free = free & ~outward
         size = move.norm(dim=-1, keepdim=True)
         # What is left of a slope that the constraints forbid is rounding, and no direction.
-        return torch.where(size > RANK_TOLERANCE * slope.norm(dim=-1, keepdim=True), move / size, 0.0)
+        nothing = rank_tolerance(jacobian) * slope.norm(dim=-1, keepdim=True)
+        return torch.where(size > nothing, move / size, 0.0)
 
     def polish(self, x: Tensor, states: Tensor) -> Tensor:
         """Newton's steps without a tolerance, kept where they come closer."""
@@ -230,7 +238,7 @@ class _Fibre:
 
 def _inverse(jacobian: Tensor, free: Tensor) -> Tensor:
     """Pseudo-inverses of the derivatives with respect to the free coordinates, ``[W, N, n]``; other rows are 0."""
-    return torch.linalg.pinv(jacobian * free[..., None, :], rtol=RANK_TOLERANCE)
+    return torch.linalg.pinv(jacobian * free[..., None, :], rtol=rank_tolerance(jacobian))
 
 
 def _apply(matrix: Tensor, column: Tensor) -> Tensor:
@@ -262,9 +270,13 @@ def _collision_radius(fibre: _Fibre, pair: Tensor, lipschitz, shape) -> float | 
 
 
 def _box(x0: Tensor, lower: Tensor | float, upper: Tensor | float) -> tuple[Tensor, Tensor]:
-    if x0.ndim != 2 or not x0.is_floating_point():
-        raise ValueError(f"x0 has shape {tuple(x0.shape)} and type {x0.dtype}; expected floating numbers [T, d]")
+    if x0.ndim != 2 or x0.numel() == 0 or x0.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"x0 has shape {tuple(x0.shape)} and type {x0.dtype}; expected float32 or float64 [T, d]")
+    if x0.is_meta:
+        raise ValueError("x0 is on the meta device and holds no numbers; give a start that has some")
     lower, upper = (torch.as_tensor(b, dtype=x0.dtype, device=x0.device).expand(x0.shape) for b in (lower, upper))
+    if not bool((lower.isfinite() & upper.isfinite()).all()):
+        raise ValueError("lower and upper must be finite: the search starts anywhere in the box")
     if not bool((lower < upper).all()):
         raise ValueError("lower must be below upper everywhere: the box is empty or flat")
     if not bool(((lower <= x0) & (x0 <= upper)).all()):

@@ -159,6 +159,6 @@ def encoder_parameters(spec: EncoderSpec) -> int:
 def _dtype(dtype: str | torch.dtype) -> torch.dtype:
     if isinstance(dtype, torch.dtype):
         return dtype
-    if dtype not in tuple(DTYPES):  # a tuple, so that what cannot be hashed is refused too
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(unknown("dtype", dtype, DTYPES))
     return DTYPES[dtype]

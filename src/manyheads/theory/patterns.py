@@ -15,6 +15,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from manyheads.models.checks import at_least_zero, positive_int
+
 
 def centred_log(weights: Tensor) -> Tensor:
     """Return log weights with the mean of every row taken off, shape [..., T, T] (nats).
@@ -22,33 +24,50 @@ def centred_log(weights: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        When ``weights`` is not square, or a weight is not positive (an exact zero needs an infinite score).
+        When ``weights`` is not square or not floating, or a weight is not finite and positive (an exact zero needs an
+        infinite score).
     """
     if weights.ndim < 2 or weights.shape[-1] != weights.shape[-2]:
         raise ValueError(f"weights has shape {tuple(weights.shape)}; expected [..., T, T]")
-    if not weights.is_meta and not bool((weights > 0).all()):
-        raise ValueError("weights must all be positive: a weight of exactly 0 needs an infinite score")
+    if not weights.is_floating_point():
+        raise ValueError(f"weights has type {weights.dtype}; nearest: weights.double()")
+    if not weights.is_meta and not bool(((weights > 0) & weights.isfinite()).all()):
+        raise ValueError("weights must all be positive and finite: a weight of exactly 0 needs an infinite score")
     logs = weights.log()
     return logs - logs.mean(-1, keepdim=True)
 
 
-def required_d_head(weights: Tensor, relative_tolerance: float = 1e-9) -> Tensor:
-    """Smallest head dimension D whose scores can produce ``weights`` exactly (0 for uniform attention).
+def required_d_head(weights: Tensor, relative_tolerance: float | None = None) -> Tensor:
+    r"""Smallest head dimension D whose scores can produce ``weights`` exactly (0 for uniform attention).
 
     Parameters
     ----------
     weights
-        Attention pattern, shape [..., T, T], positive, rows summing to 1; use float64.
+        Attention pattern, shape [..., T, T], positive, rows summing to 1. The coarser its type, the fewer dimensions
+        can be told from rounding.
     relative_tolerance
-        Singular values below this share of the largest count as zero.
+        Singular values below this share of the largest (or of 1, if that is more) count as zero. Left out, it is
+        1e-9, and what the rounding of the weights can do counts as zero too: up to :math:`T \epsilon \max(1, l)`,
+        with :math:`\epsilon` the spacing next to 1 of numbers of their type, and l the largest centred log weight.
 
     Returns
     -------
     Tensor
         Integers of shape [...].
+
+    Raises
+    ------
+    ValueError
+        For weights as in :func:`centred_log`, or a negative ``relative_tolerance``.
     """
-    singular = torch.linalg.svdvals(centred_log(weights))
-    floor = relative_tolerance * singular[..., :1].clamp_min(1.0)
+    logs = centred_log(weights.double() if weights.is_floating_point() else weights)
+    singular = torch.linalg.svdvals(logs)
+    scale = singular[..., :1].clamp_min(1.0)
+    if relative_tolerance is not None:
+        floor = at_least_zero("relative_tolerance", relative_tolerance) * scale
+    else:
+        rounding = logs.shape[-1] * torch.finfo(weights.dtype).eps * logs.abs().amax((-2, -1)).clamp_min(1.0)
+        floor = torch.maximum(1e-9 * scale, rounding[..., None])
     return (singular > floor).sum(-1)
 
 
@@ -60,20 +79,23 @@ def queries_and_keys(weights: Tensor, d_head: int) -> tuple[Tensor, Tensor]:
     Raises
     ------
     ValueError
-        When ``d_head`` is not between 1 and T.
+        For weights as in :func:`centred_log`, or when ``d_head`` is not an integer between 1 and T.
     """
-    n_tokens = weights.shape[-1]
-    if not 1 <= d_head <= n_tokens:
-        raise ValueError(f"d_head={d_head} must lie between 1 and T={n_tokens}")
-    left, singular, right = torch.linalg.svd(centred_log(weights))
+    logs = centred_log(weights)
+    d_head, n_tokens = positive_int("d_head", d_head), logs.shape[-1]
+    if d_head > n_tokens:
+        raise ValueError(f"d_head={d_head} must lie between 1 and T={n_tokens}; nearest: {n_tokens}")
+    # There is no SVD in 16 bits.
+    left, singular, right = torch.linalg.svd(logs.to(torch.promote_types(logs.dtype, torch.float32)))
     root = (singular[..., :d_head] * d_head**0.5).sqrt()
-    return left[..., :d_head] * root[..., None, :], right[..., :d_head, :].mT * root[..., None, :]
+    queries, keys = left[..., :d_head] * root[..., None, :], right[..., :d_head, :].mT * root[..., None, :]
+    return queries.to(logs.dtype), keys.to(logs.dtype)
 
 
 def divergence(target: Tensor, weights: Tensor) -> Tensor:
     r"""Mean over rows of the Kullback-Leibler divergence :math:`\sum_s P_{ts} \log(P_{ts}/Q_{ts})`, nats, shape [...].
 
-    A weight that underflowed to 0 counts as the smallest positive number of its type, so the value stays finite.
+    A weight that underflowed to 0 counts as the smallest normal number of its type, so the value stays finite.
     """
-    tiny = torch.finfo(weights.dtype).tiny
-    return (target * (target.clamp_min(tiny).log() - weights.clamp_min(tiny).log())).sum(-1).mean(-1)
+    logs = [part.clamp_min(torch.finfo(part.dtype).tiny).log() for part in (target, weights)]
+    return (target * (logs[0] - logs[1])).sum(-1).mean(-1)

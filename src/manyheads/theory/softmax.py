@@ -23,7 +23,7 @@ import torch
 from scipy.special import lambertw
 from torch import Tensor
 
-from manyheads.models.checks import positive_int
+from manyheads.models.checks import above_zero, at_least_zero, positive_int
 
 
 def retrieval_error_bound(n_tokens: int, beta: float, value_range: float = math.inf) -> float:
@@ -49,12 +49,12 @@ def retrieval_error_bound(n_tokens: int, beta: float, value_range: float = math.
         For ``n_tokens`` below 1, or a negative ``beta`` or ``value_range``.
     """
     n_tokens = positive_int("n_tokens", n_tokens)
-    _at_least_zero("beta", beta)
-    _at_least_zero("value_range", value_range)
+    beta = at_least_zero("beta", beta, infinite=True)
+    value_range = at_least_zero("value_range", value_range, infinite=True)
     if n_tokens == 1 or value_range == 0:
         return 0.0
     if beta == 0:
-        return value_range * (n_tokens - 1) / n_tokens  # the plain mean
+        return _mean_error(n_tokens, value_range)
     if beta * value_range >= _worst_gap(n_tokens):
         return (_worst_gap(n_tokens) - 1) / beta
     return gap_error_bound(n_tokens, beta * value_range, value_range)
@@ -69,12 +69,12 @@ def sharpness_for(n_tokens: int, tolerance: float, value_range: float = math.inf
         For ``n_tokens`` below 1, ``tolerance`` not above 0, or a negative ``value_range``.
     """
     n_tokens = positive_int("n_tokens", n_tokens)
-    _above_zero("tolerance", tolerance)
-    _at_least_zero("value_range", value_range)
-    if n_tokens == 1 or tolerance >= value_range * (n_tokens - 1) / n_tokens:
+    tolerance = above_zero("tolerance", tolerance)
+    value_range = at_least_zero("value_range", value_range, infinite=True)
+    if tolerance >= _mean_error(n_tokens, value_range):
         return 0.0
     worst = _worst_gap(n_tokens)
-    if tolerance >= value_range * (worst - 1) / worst:  # the range keeps the worst case out of reach
+    if tolerance >= value_range * ((worst - 1) / worst):  # the range keeps the worst case out of reach
         return gap_for(n_tokens, tolerance, value_range) / value_range
     return (worst - 1) / tolerance
 
@@ -83,15 +83,21 @@ def worst_case_scores(n_tokens: int, beta: float, value_range: float = math.inf,
     """Values, shape [T], whose softmax average misses their maximum by exactly :func:`retrieval_error_bound`.
 
     The first value is the maximum, 0; all others tie below it. ``**tensor`` (``dtype``, ``device``) as in
-    :func:`torch.full`; float64 by default. ``beta`` must be above 0: without sharpness the worst case is the range
-    itself.
+    :func:`torch.full`; float64 by default. ``beta`` must be finite and above 0: without sharpness the worst case is the
+    range itself.
+
+    Raises
+    ------
+    ValueError
+        For ``n_tokens`` below 1, ``beta`` not above 0 or so small that the values have no float64, or a negative
+        ``value_range``.
     """
     n_tokens = positive_int("n_tokens", n_tokens)
-    _above_zero("beta", beta)
-    _at_least_zero("value_range", value_range)
-    values = torch.full(
-        (n_tokens,), -min(_worst_gap(n_tokens) / beta, value_range), **{"dtype": torch.float64, **tensor}
-    )
+    beta = above_zero("beta", beta)
+    lowest = min(_worst_gap(n_tokens) / beta, at_least_zero("value_range", value_range, infinite=True))
+    if lowest == math.inf:
+        raise ValueError(f"beta={beta} puts the worst case beyond every float; nearest: 1e-300, or a value_range")
+    values = torch.full((n_tokens,), -lowest, **{"dtype": torch.float64, **tensor})
     values[0] = 0
     return values
 
@@ -101,24 +107,43 @@ def gap_error_bound(n_tokens: int, gap: float, value_range: float) -> float:
 
     .. math:: R\,\frac{T-1}{e^{\gamma} + T - 1}
 
-    attained when all other scores lie exactly ``gap`` below and all other values at the far end of the range.
+    attained when all other scores lie exactly ``gap`` below and all other values at the far end of the range. An
+    infinite gap leaves no error whatever the range; an infinite range no bound at any other gap.
+
+    Raises
+    ------
+    ValueError
+        For ``n_tokens`` below 1, or a negative ``gap`` or ``value_range``.
     """
     n_tokens = positive_int("n_tokens", n_tokens)
-    _at_least_zero("gap", gap)
-    _at_least_zero("value_range", value_range)
+    gap = at_least_zero("gap", gap, infinite=True)
+    value_range = at_least_zero("value_range", value_range, infinite=True)
     others = n_tokens - 1
-    # The same as in the docstring, without overflow for a large gap.
-    return value_range * others * math.exp(-gap) / (1 + others * math.exp(-gap)) if others and value_range else 0.0
+    if others == 0 or value_range == 0 or gap == math.inf:
+        return 0.0
+    if value_range == math.inf:
+        return math.inf
+    # As in the docstring, in an order in which neither a large gap nor a wide range is lost before they meet.
+    root = math.exp(-gap / 2)
+    return (value_range * root) * (others * root / (1 + others * root * root))
 
 
 def gap_for(n_tokens: int, tolerance: float, value_range: float) -> float:
-    """Smallest gap between the winning score and the others whose :func:`gap_error_bound` is at most ``tolerance``."""
+    """Smallest gap between the winning score and the others whose :func:`gap_error_bound` is at most ``tolerance``.
+
+    Infinite for an infinite range, and 0 when any will do.
+
+    Raises
+    ------
+    ValueError
+        For ``n_tokens`` below 1, ``tolerance`` not above 0, or a negative ``value_range``.
+    """
     n_tokens = positive_int("n_tokens", n_tokens)
-    _above_zero("tolerance", tolerance)
-    _at_least_zero("value_range", value_range)
-    if n_tokens == 1 or tolerance >= value_range * (n_tokens - 1) / n_tokens:
+    tolerance = above_zero("tolerance", tolerance)
+    value_range = at_least_zero("value_range", value_range, infinite=True)
+    if tolerance >= _mean_error(n_tokens, value_range):
         return 0.0
-    return math.log((n_tokens - 1) * (value_range / tolerance - 1))
+    return max(0.0, math.log(n_tokens - 1) + math.log(value_range - tolerance) - math.log(tolerance))
 
 
 def visibility_bound(gap: float, beta: float, value_range: float, slope: float = 1.0) -> float:
@@ -130,22 +155,23 @@ def visibility_bound(gap: float, beta: float, value_range: float, slope: float =
     .. math:: |\partial y / \partial x| \le e^{-\beta g} (s + \beta R) :
 
     it fades exponentially in the sharpness. Ours.
+
+    Raises
+    ------
+    ValueError
+        For a number that is negative or not finite.
     """
-    for name, number in (("gap", gap), ("beta", beta), ("value_range", value_range), ("slope", slope)):
-        _at_least_zero(name, number)
-    return math.exp(-beta * gap) * (slope + beta * value_range)
+    gap, beta = at_least_zero("gap", gap), at_least_zero("beta", beta)
+    value_range, slope = at_least_zero("value_range", value_range), at_least_zero("slope", slope)
+    root = math.exp(-beta * gap / 2)  # twice the root: neither factor may overflow where their product does not
+    return root * slope * root + (root * beta) * (root * value_range)
+
+
+def _mean_error(n_tokens: int, value_range: float) -> float:
+    """What the plain mean misses at most: ``value_range`` (T - 1) / T."""
+    return value_range * ((n_tokens - 1) / n_tokens) if n_tokens > 1 else 0.0
 
 
 def _worst_gap(n_tokens: int) -> float:
     """The gap u = 1 + W((T-1)/e), in units of 1/beta, at which T-1 tied values do most harm."""
     return 1.0 + float(lambertw((n_tokens - 1) / math.e).real)
-
-
-def _at_least_zero(name: str, value: float) -> None:
-    if not value >= 0:
-        raise ValueError(f"{name}={value} must be at least 0; nearest: 0")
-
-
-def _above_zero(name: str, value: float) -> None:
-    if not 0 < value < math.inf:
-        raise ValueError(f"{name}={value} must be a finite number above 0, for example 0.01")

@@ -19,6 +19,8 @@ from torch import Tensor
 from torch.func import jacrev, vmap
 
 from manyheads.models import Encoder
+from manyheads.models.checks import at_least_zero
+from manyheads.theory.ranks import rank_tolerance
 
 GELU_SLOPE = 1.13
 """gelu' lies in [-0.129, 1.129]."""
@@ -40,14 +42,13 @@ def encoder_state(encoder: Encoder, reduced: bool = False) -> Callable[[Tensor],
     Raises
     ------
     ValueError
-        When the encoder has more than one layer.
+        When the encoder has more than one layer, and with ``reduced`` when it is on the meta device.
     """
     _one_layer(encoder)
 
     def state(x: Tensor) -> Tensor:
-        # The readable path of attention, which torch.func can batch and differentiate.
-        mixed, _ = encoder.layers[0].mix(encoder.embed(x[None]), return_weights=True)
-        return mixed[0, -1]
+        # The readable path of attention, which torch.func can differentiate in both modes and more than once.
+        return encoder.layers[0].mix(encoder.embed(x[None]), reference=True)[0, -1]
 
     if not reduced:
         return state
@@ -58,12 +59,13 @@ def encoder_state(encoder: Encoder, reduced: bool = False) -> Callable[[Tensor],
 @torch.no_grad()
 def _reach(encoder: Encoder) -> Tensor:
     """Orthonormal basis ``[E, n]`` of the space that differences of states cannot leave."""
+    _with_numbers(encoder)
     columns = encoder.layers[0].attention.out_proj.weight
     if encoder.spec.embedding == "linear" and not encoder.spec.norm:
         read = torch.cat([encoder.embedding.weight, (encoder.class_token - encoder.embedding.bias)[:, None]], dim=1)
         columns = torch.cat([value @ read for value in _values(encoder)], dim=1)
     left, singular, _ = torch.linalg.svd(columns, full_matrices=False)
-    return left[:, singular > 1e-12 * singular[0]]
+    return left[:, singular > rank_tolerance(columns, least=1e-12) * singular[0]]
 
 
 def _values(encoder: Encoder) -> Tensor:
@@ -75,14 +77,29 @@ def _values(encoder: Encoder) -> Tensor:
 
 
 @torch.no_grad()
-def state_rank(attention_map: Callable[[Tensor], Tensor], x: Tensor, relative_tolerance: float = 1e-9) -> Tensor:
+def state_rank(
+    attention_map: Callable[[Tensor], Tensor], x: Tensor, relative_tolerance: float | None = None
+) -> Tensor:
     """Rank of the derivative of a map at inputs ``x`` ``[..., T, d]``: integers ``[...]``.
 
     Below T d, the map loses T d - rank directions at that input. Singular values below ``relative_tolerance`` times the
-    largest count as zero; use float64.
+    largest count as zero. Left out, it is 1e-9, or :func:`~.ranks.rank_tolerance` where the numbers are coarser than
+    that: in float32 a direction a million times weaker than the strongest cannot be told from rounding; use float64.
+
+    Raises
+    ------
+    ValueError
+        For ``x`` of fewer than two dimensions, a derivative that is not finite, or a negative ``relative_tolerance``.
     """
+    if x.ndim < 2:
+        raise ValueError(f"x has shape {list(x.shape)}; expected [..., T, d]")
     inputs = x.reshape(-1, *x.shape[-2:])
     jacobians = vmap(jacrev(lambda one: attention_map(one).flatten()))(inputs).flatten(2)
+    if not jacobians.is_meta and not bool(jacobians.isfinite().all()):
+        raise ValueError("the derivative of attention_map is not finite at one of the inputs")
+    if relative_tolerance is None:
+        relative_tolerance = rank_tolerance(jacobians)
+    relative_tolerance = at_least_zero("relative_tolerance", relative_tolerance)
     singular = torch.linalg.svdvals(jacobians)
     return (singular > relative_tolerance * singular[:, :1]).sum(-1).reshape(x.shape[:-2])
 
@@ -110,12 +127,13 @@ def jacobian_lipschitz(encoder: Encoder, lower: float, upper: float) -> float:
     Raises
     ------
     ValueError
-        For more than one layer, for layer normalisation or rope, to which the argument does not extend as it is, and
-        for an empty box.
+        For more than one layer, for layer normalisation or rope, to which the argument does not extend as it is, for
+        an encoder on the meta device, and for a box that is empty or has no end.
     """
     _one_layer(encoder)
-    if not lower < upper:
-        raise ValueError(f"lower={lower} must be below upper={upper}")
+    _with_numbers(encoder)
+    if not -math.inf < lower < upper < math.inf:
+        raise ValueError(f"lower={lower} must be below upper={upper}, both finite")
     spec, attention = encoder.spec, encoder.layers[0].attention
     if spec.norm or spec.position == "rope":
         raise ValueError(
@@ -134,7 +152,7 @@ def jacobian_lipschitz(encoder: Encoder, lower: float, upper: float) -> float:
         score_1, score_2 = _derivatives(encoder, score[None])
         value_1, value_2 = _derivatives(encoder, value)
         spread = max(2 * value_1 * half_diagonal, float((value @ from_class).norm()) + value_1 * half_diagonal)
-        total += value_2 + score_1 * value_1 + spread * (score_2 + score_1**2 / 2)
+        total += value_2 + score_1 * value_1 + spread * (score_2 + score_1 * score_1 / 2)
     return total
 
 
@@ -155,3 +173,8 @@ def _norm(matrix: Tensor) -> float:
 def _one_layer(encoder: Encoder) -> None:
     if encoder.spec.n_layers != 1:
         raise ValueError(f"the encoder has {encoder.spec.n_layers} layers; the state after one is meant: heads=(H,)")
+
+
+def _with_numbers(encoder: Encoder) -> None:
+    if encoder.class_token.is_meta:
+        raise ValueError("the encoder is on the meta device and holds no numbers to measure")

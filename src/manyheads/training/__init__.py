@@ -5,9 +5,9 @@
 """
 
 from manyheads.training import ensemble
-from manyheads.training.checkpoint import DamagedCheckpoint
+from manyheads.training.checkpoint import DamagedCheckpoint, UnsavedCheckpoint
 from manyheads.training.config import TrainConfig
 from manyheads.training.engine import Result
 from manyheads.training.loop import train
 
-__all__ = ["DamagedCheckpoint", "Result", "TrainConfig", "ensemble", "train"]
+__all__ = ["DamagedCheckpoint", "Result", "TrainConfig", "UnsavedCheckpoint", "ensemble", "train"]

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import partial
 from numbers import Integral, Real
+
+import torch
 
 from manyheads.models.checks import positive_int
 from manyheads.names import unknown
 from manyheads.training.precision import DTYPES
-from manyheads.training.schedule import SCHEDULES
 
 OPTIMIZERS = ("adamw", "sgd")
+SCHEDULES = ("cosine", "constant")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """Steps, optimiser, schedule, evaluation, place and checkpoints of one training run.
+
+    Numbers of other kinds, of numpy for instance, become Python's own, so that every config can be written as JSON.
 
     Parameters
     ----------
@@ -50,7 +56,7 @@ class TrainConfig:
         Stop after so many steps, on a schedule that still has ``n_steps``: to look at a beginning, or to go on later.
     checkpoint, checkpoint_every
         A file to go on from if it exists, and to write every so many steps (``None``: only when the run ends or is
-        interrupted).
+        interrupted). A place that cannot be written is refused before the first step.
 
     Raises
     ------
@@ -88,63 +94,81 @@ class TrainConfig:
         for name, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES), ("dtype", DTYPES)):
             if getattr(self, name) not in tuple(known):
                 raise ValueError(unknown(name, getattr(self, name), known))
-        _number("learning_rate", self.learning_rate, above=0)
-        _number("weight_decay", self.weight_decay)
-        _number("momentum", self.momentum, below=1)
-        _number("final", self.final, most=1)
+        resolve("learning_rate", _number("learning_rate", self.learning_rate, above=0))
+        resolve("weight_decay", _number("weight_decay", self.weight_decay))
+        resolve("momentum", _number("momentum", self.momentum, below=1))
+        resolve("final", _number("final", self.final, most=1))
         if self.clip_norm is not None:
-            _number("clip_norm", self.clip_norm, above=0)
+            resolve("clip_norm", _number("clip_norm", self.clip_norm, above=0))
         resolve("betas", self._betas())
+        resolve("warmup", self._warmup())
         if isinstance(self.seed, bool) or not isinstance(self.seed, Integral):
             raise ValueError(f"seed={self.seed!r} must be an integer, for instance 0")
         resolve("seed", int(self.seed))
-        resolve("device", str(self.device))
+        resolve("device", self._device())
         if self.checkpoint is not None:
+            if not isinstance(self.checkpoint, (str, os.PathLike)):
+                raise ValueError(f"checkpoint={self.checkpoint!r} must be the path of a file, or None")
             resolve("checkpoint", str(self.checkpoint))
         elif self.checkpoint_every is not None:
             raise ValueError(
                 f"checkpoint_every={self.checkpoint_every} needs checkpoint, the path of a file; or leave it None"
             )
-        self._check_warmup()
 
     @property
     def n_warmup(self) -> int:
         """Number of warm-up steps."""
-        return self.warmup if isinstance(self.warmup, Integral) else round(self.warmup * self.n_steps)
+        return self.warmup if isinstance(self.warmup, int) else round(self.warmup * self.n_steps)
 
     def _betas(self) -> tuple[float, float]:
-        if isinstance(self.betas, str) or not hasattr(self.betas, "__len__") or len(self.betas) != 2:
+        if isinstance(self.betas, str) or not hasattr(self.betas, "__getitem__") or len(self.betas) != 2:
             raise ValueError(f"betas={self.betas!r} must be two numbers; nearest: (0.9, 0.999)")
-        for i, beta in enumerate(self.betas):
-            _number(f"betas[{i}]", beta, below=1)
-        return tuple(self.betas)
+        first, second = (_number(f"betas[{i}]", beta, below=1) for i, beta in enumerate(self.betas))
+        return first, second
 
-    def _check_warmup(self):
-        if isinstance(self.warmup, Integral) and not isinstance(self.warmup, bool):
-            if not 0 <= self.warmup <= self.n_steps:
-                nearest = min(max(0, self.warmup), self.n_steps)
-                raise ValueError(
-                    f"warmup={self.warmup} must be 0 to n_steps={self.n_steps} steps; nearest: {nearest}; "
-                    "or give a share, such as 0.1"
-                )
-        else:
-            _number("warmup", self.warmup, most=1)
+    def _warmup(self) -> int | float:
+        if not isinstance(self.warmup, Integral) or isinstance(self.warmup, bool):
+            return _number("warmup", self.warmup, most=1)
+        if not 0 <= self.warmup <= self.n_steps:
+            nearest = min(max(0, self.warmup), self.n_steps)
+            raise ValueError(
+                f"warmup={self.warmup} must be 0 to n_steps={self.n_steps} steps; nearest: {nearest}; "
+                "or give a share, such as 0.1"
+            )
+        return int(self.warmup)
+
+    def _device(self) -> str:
+        try:
+            return str(torch.device(self.device))
+        except (RuntimeError, TypeError) as error:
+            raise ValueError(f"device={self.device!r} is none that torch knows; for instance 'cpu', 'cuda'") from error
 
 
-def _number(name: str, value: object, above=None, below=math.inf, most=None) -> None:
-    """Refuse what is not a finite number of at least 0 (or ``above`` it), and ``below`` or at ``most`` a limit."""
-    number = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-    low = value > above if number and above is not None else number and value >= 0
-    if low and value < below and (most is None or value <= most):
-        return
+def _number(name: str, value: object, above=None, below=math.inf, most=None) -> float:
+    """Return a finite number of at least 0 (or ``above`` it), and ``below`` or at ``most`` a limit, as a float."""
+    number = _float(value)
+    finite = math.isfinite(number)
+    low = number > above if finite and above is not None else finite and number >= 0
+    if low and number < below and (most is None or number <= most):
+        return number
     bounds = "above 0" if above is not None else "of at least 0"
     if most is not None:
         bounds += f" and at most {most}"
     elif below < math.inf:
         bounds += f" and below {below}"
     nearest = ""
-    if number and not low and above is None:
+    if finite and not low and above is None:
         nearest = "; nearest: 0"
-    elif number and most is not None:
+    elif finite and most is not None:
         nearest = f"; nearest: {most}"
     raise ValueError(f"{name}={value!r} must be a finite number {bounds}{nearest}")
+
+
+def _float(value: object) -> float:
+    """Return a float; nan for what is no number, and for one that is too large to be a float."""
+    if not isinstance(value, (Real, Decimal)) or isinstance(value, bool):
+        return math.nan
+    try:
+        return float(value)
+    except (OverflowError, ValueError):
+        return math.nan

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,10 +21,9 @@ from torch import Tensor, nn
 from manyheads.models.seeds import generator
 from manyheads.progress import progress
 from manyheads.training import checkpoint
+from manyheads.training.checks import Batch, each
 from manyheads.training.config import TrainConfig
 
-Batch = Any
-"""What ``batch`` returns and ``loss`` receives: a tensor, or a tuple of them."""
 Draw = Callable[[torch.Generator, int], Batch]
 Loss = Callable[[Callable, Batch], Tensor]
 
@@ -75,10 +76,17 @@ class Result:
 
 
 class Trainee(Protocol):
-    """What the engine can train: one model, or many side by side. Values have shape [] or [members]."""
+    """What the engine can train: one model, or many side by side. Values have shape [] or [members].
+
+    ``model`` shows the structure of what is trained.
+    """
 
     shape: tuple[int, ...]
     device: torch.device
+    model: nn.Module
+
+    def buffers(self) -> list[Tensor]:
+        """Return what a forward pass may change: running statistics, for instance."""
 
     def gradients(self, step: int) -> Tensor:
         """Compute loss and gradients of a step; change no parameter."""
@@ -95,25 +103,56 @@ class Trainee(Protocol):
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Take it over."""
 
+    def result(self, trace: Trace) -> Any:
+        """Leave in the models what was trained, and return what the caller gets."""
+
 
 @dataclass
 class Trace:
-    """Losses ``[steps done, *shape]``, evaluations, seconds; filled while the run goes on."""
+    """Losses ``[steps done, *shape]``, evaluations, seconds; filled while the run goes on.
+
+    ``whole`` is false while an update is under way, and after one that failed.
+    """
 
     losses: Tensor
     evaluations: list[tuple[int, list]]
     done: int = 0
     seconds: float = 0.0
     interrupted: bool = False
+    whole: bool = True
 
 
-def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") -> Trace:
-    """Train to the last step, or to a keyboard interrupt. ``configs[0]`` holds what all members share."""
+def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") -> Any:
+    """Train to the last step, or to a keyboard interrupt, and return the trainee's result.
+
+    Whatever else ends the run, the models and the checkpoint keep what the steps before it made. ``configs[0]`` holds
+    what all members share.
+    """
     config = configs[0]
     losses = torch.empty(config.n_steps, *trainee.shape, dtype=torch.float64, device=trainee.device)
     trace = Trace(losses, [])
-    if config.checkpoint is not None and Path(config.checkpoint).is_file():
-        _resume(trainee, configs, trace)
+    if config.checkpoint is not None:
+        checkpoint.rehearse(config.checkpoint, *_content(trainee, configs, trace))
+        if Path(config.checkpoint).is_file():
+            _resume(trainee, configs, trace)
+    begun = trace.done
+    try:
+        _steps(trainee, configs, trace, name)
+    except KeyboardInterrupt:
+        trace.interrupted = True
+    except checkpoint.UnsavedCheckpoint:
+        raise
+    except BaseException as error:
+        try:
+            _finish(trainee, configs, trace, save=trace.whole and trace.done > begun)
+        except Exception as another:
+            error.add_note(str(another))
+        raise
+    return _finish(trainee, configs, trace)
+
+
+def _steps(trainee: Trainee, configs: list[TrainConfig], trace: Trace, name: str) -> None:
+    config = configs[0]
     last = min(config.n_steps, config.stop_after or config.n_steps)
     start = time.perf_counter() - trace.seconds
     looked = 0.0
@@ -124,11 +163,14 @@ def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") ->
                 trace.evaluations.append((trace.done, trainee.evaluate().double().cpu().tolist()))
             if trace.done >= last:
                 break
-            loss = trainee.gradients(trace.done)
+            with _unchanged_unless_done(trainee.buffers()):
+                loss = trainee.gradients(trace.done)
             with uninterrupted():  # or an interrupt could leave half an update
+                trace.whole = False
                 trainee.update(trace.done)
                 trace.losses[trace.done] = loss
                 trace.done += 1
+                trace.whole = True
             bar.update()
             if not bar.disable and time.perf_counter() - looked > SECONDS_BETWEEN_LOOKS:
                 bar.set_postfix_str(f"loss {float(loss.mean()):.3g}", refresh=False)
@@ -136,14 +178,30 @@ def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") ->
             trace.seconds = time.perf_counter() - start
             if config.checkpoint_every and trace.done % config.checkpoint_every == 0 and trace.done < last:
                 _save(trainee, configs, trace)
-    except KeyboardInterrupt:
-        trace.interrupted = True
     finally:
         bar.close()
-    trace.seconds = time.perf_counter() - start
-    if config.checkpoint is not None:
-        _save(trainee, configs, trace)
-    return trace
+        trace.seconds = time.perf_counter() - start
+
+
+def _finish(trainee: Trainee, configs: list[TrainConfig], trace: Trace, save: bool = True) -> Any:
+    with suppress(KeyboardInterrupt), uninterrupted():  # one that comes now finds nothing left to stop
+        result = trainee.result(trace)
+        if save and configs[0].checkpoint is not None:
+            _save(trainee, configs, trace)
+    return result
+
+
+@contextmanager
+def _unchanged_unless_done(buffers: list[Tensor]) -> Iterator[None]:
+    """Put buffers back when the block fails or is interrupted: a step that was not made has moved nothing."""
+    before = [buffer.clone() for buffer in buffers]
+    try:
+        yield
+    except BaseException:
+        with torch.no_grad():
+            for buffer, old in zip(buffers, before, strict=True):
+                buffer.copy_(old)
+        raise
 
 
 def _evaluation_due(config: TrainConfig, trace: Trace) -> bool:
@@ -155,50 +213,12 @@ def _evaluation_due(config: TrainConfig, trace: Trace) -> bool:
 
 def draw(batch: Draw, seed: int, purpose: str, n: int) -> Batch:
     """Draw n samples by the name of their purpose: ``"held out"``, or ``"batch 7"`` for step 7."""
-    return batch(generator(seed, "training", purpose), n)
+    return each(lambda tensor: tensor, batch(generator(seed, "training", purpose), n))
 
 
 def place(batch: Batch, device: torch.device, dtype: torch.dtype) -> Batch:
     """Move a batch to its device; its floating-point tensors get the type of the parameters."""
-    if isinstance(batch, Tensor):
-        return batch.to(device, dtype if batch.is_floating_point() else None, non_blocking=True)
-    if isinstance(batch, (tuple, list)):
-        return tuple(place(part, device, dtype) for part in batch)
-    raise ValueError(f"batch must return a tensor or a tuple of tensors, not {type(batch).__name__}")
-
-
-def optimizer(config: TrainConfig, groups: list[dict], device: torch.device) -> torch.optim.Optimizer:
-    """Torch's optimiser over parameter groups that :func:`group` made, in one kernel where there is one."""
-    kinds = {"adamw": torch.optim.AdamW, "sgd": torch.optim.SGD}
-    return kinds[config.optimizer](groups, lr=config.learning_rate, fused=device.type in ("cpu", "cuda"))
-
-
-def group(config: TrainConfig, parameters: list[Tensor]) -> dict:
-    """Describe how ``parameters`` are updated, as torch's optimisers take it."""
-    own = {"betas": config.betas} if config.optimizer == "adamw" else {"momentum": config.momentum}
-    return {"params": parameters, "lr": config.learning_rate, "weight_decay": config.weight_decay, **own}
-
-
-def optimizer_state(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
-    """Return the optimiser's tensors by name."""
-    state = optimizer.state_dict()["state"]
-    return {
-        f"optimizer.{index}.{key}": value
-        for index, values in state.items()
-        for key, value in values.items()
-        if value is not None
-    }
-
-
-def load_optimizer_state(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]) -> None:
-    """Give an optimiser the tensors that :func:`optimizer_state` returned."""
-    state: dict[int, dict[str, Tensor]] = {}
-    for name, tensor in tensors.items():
-        kind, _, rest = name.partition(".")
-        if kind == "optimizer":
-            index, _, key = rest.partition(".")
-            state.setdefault(int(index), {})[key] = tensor
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    return each(lambda x: x.to(device, dtype if x.is_floating_point() else None, non_blocking=True), batch)
 
 
 @contextmanager
@@ -224,10 +244,24 @@ def _comparable(configs: list[TrainConfig]) -> list[dict]:
     return [{key: value for key, value in config.items() if key not in CHANGEABLE} for config in plain]
 
 
-def _save(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
+def _content(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors = {**trainee.state(), "losses": trace.losses[: trace.done]}
     values = {"configs": _comparable(configs), "evaluations": trace.evaluations, "seconds": trace.seconds}
-    checkpoint.save(configs[0].checkpoint, tensors, values)
+    return tensors, values | {"model": _outline(trainee.model)}
+
+
+def _outline(model: nn.Module) -> list[str]:
+    """Write down what makes a model another one in spite of equal shapes: its parts, their options, what is frozen."""
+    frozen = [f"{name} frozen" for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    text = re.sub(r" at 0x[0-9a-fA-F]+", "", repr(model))  # another process has other addresses
+    return text.splitlines() + frozen
+
+
+def _save(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
+    try:
+        checkpoint.save(configs[0].checkpoint, *_content(trainee, configs, trace))
+    except OSError as error:
+        raise checkpoint.unsaved(configs[0].checkpoint, error, trainee.result(trace)) from error
 
 
 def _resume(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
@@ -246,6 +280,10 @@ def _resume(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
         if have.get(name) != want.get(name):
             what = name.removeprefix("model.")
             raise checkpoint.damaged(path, f"its {what} has shape {have.get(name)}, the model's {want.get(name)}")
+    outline = _outline(trainee.model)
+    for old, new in zip_longest(values.get("model", outline), outline, fillvalue="nothing"):
+        if old != new:
+            raise checkpoint.damaged(path, f"its model has {old.strip()}, this one {new.strip()}")
     trainee.load_state(tensors)
     trace.done = len(tensors["losses"])
     trace.losses[: trace.done] = tensors["losses"].to(trace.losses)

@@ -7,6 +7,7 @@ of all, one backward pass the gradients, and what follows works row by row: memb
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -18,15 +19,17 @@ from torch.func import functional_call, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
-from manyheads.training import engine, precision
+from manyheads.training import checks, engine, membership, optimizers, precision
 from manyheads.training.config import TrainConfig
 from manyheads.training.engine import Draw, Loss, Result
 from manyheads.training.schedule import factor
+from manyheads.training.structure import slots, tied
 
 SHARED = ("n_steps", "batch_size", "optimizer", "eval_every", "eval_size", "device", "dtype")
 SHARED += ("stop_after", "checkpoint", "checkpoint_every")
 CACHE_BYTES = 32 * 2**20  # what a processor keeps close; a pass over more members than fit gains nothing
 GPU_BYTES = 4 * 2**30
+NOT_FOR_ALL = "vmap|[Bb]atching rule|[Bb]atch norm got a batched|'function' object has no attribute"  # torch's words
 
 
 def train(
@@ -47,7 +50,8 @@ def train(
     ----------
     make_model
         Makes a member from its seed: ``lambda seed: seeds.initialise(Encoder(spec), seed)``. Or the members
-        themselves; they are trained in place. All have the same shapes.
+        themselves; they are trained in place. They differ in the numbers of their parameters and buffers and in nothing
+        else. Parameters may be tied, and a forward pass may change buffers in place, as batch normalisation does.
     batch, loss, held_out, evaluate
         As in :func:`manyheads.training.train`. Every member sees the samples of its own seed; members with the same
         seed see the same ones. ``loss`` gets a function in place of the module, so it calls it and does nothing else
@@ -64,31 +68,17 @@ def train(
     Raises
     ------
     ValueError
-        For no member, members of different shapes, configs that do not share what they must, and half precision:
-        small models do not gain from it.
+        As :func:`manyheads.training.train`, and for no member; members of different shapes or structure, or that share
+        memory; configs that do not share what they must; half precision: small models do not gain from it; and for what
+        one pass cannot do for all members: draw at random as dropout does, or branch on a number. All of it before
+        the first step, as far as a pass in training mode can tell.
+    UnsavedCheckpoint
+        As :func:`manyheads.training.train`; whatever ends the run, all models get back what they had learned.
     """
     configs = _checked(configs)
-    if callable(make_model):
-        models = [make_model(config.seed) for config in configs]
-    else:
-        models = list(make_model)
-        if len(models) != len(configs):
-            raise ValueError(f"make_model holds {len(models)} models for {len(configs)} configs; give one per config")
-    stacked = Stacked(models, batch, loss, configs, held_out or batch, evaluate or loss)
-    trace = engine.run(stacked, configs, name=f"training {len(configs)} models")
-    stacked.write_back(models)
-    losses = trace.losses[: trace.done].cpu().numpy()
-    return [
-        Result(
-            model,
-            losses[:, m].copy(),
-            tuple((step, values[m]) for step, values in trace.evaluations),
-            trace.seconds,
-            trace.interrupted,
-            config,
-        )
-        for m, (model, config) in enumerate(zip(models, configs, strict=True))
-    ]
+    stacked = Stacked(_models(make_model, configs), batch, loss, configs, held_out or batch, evaluate or loss)
+    stacked.try_evaluation()
+    return engine.run(stacked, configs, name=f"training {len(configs)} models")
 
 
 class Stacked:
@@ -99,28 +89,38 @@ class Stacked:
         self.dtype = precision.on(self.device, configs[0].dtype).parameters
         self.batch, self.loss, self.configs, self.metric = batch, loss, configs, evaluate
         self.shape = (len(configs),)
-        self._check(models)
+        self.models, self.model = models, models[0]
+        for m, model in enumerate(models):
+            checks.trainable(model, self.device, f"models[{m}]")
+            precision.check(model, precision.Precision(self.dtype))
+        membership.check(models)
 
-        self.shapes = {name: parameter.shape for name, parameter in _trained(models[0]).items()}
+        self.shapes = {name: parameter.shape for name, parameter in checks.trained(self.model).items()}
         self.sizes = [shape.numel() for shape in self.shapes.values()]
-        rows = [torch.cat([p.detach().flatten() for p in _trained(model).values()]) for model in models]
-        self.flat = torch.stack(rows).to(self.device)
-        fixed = [_fixed(model) for model in models]
-        self.fixed = {name: torch.stack([own[name] for own in fixed]).to(self.device) for name in fixed[0]}
-        self.template = copy.deepcopy(models[0]).to("meta")  # a stray use of its own weights fails
+        self.flat = torch.stack([self._row(model) for model in models])
+        fixed = [membership.fixed(model) for model in models]
+        self.fixed = {name: torch.stack([own[name].to(self.device) for own in fixed]) for name in fixed[0]}
+        self.replaced = {id(tensor): repr(name) for model in models for name, tensor in slots(model).items()}
+        self.tied = tied(self.model)
+        self.moving = [name for name, _ in self.model.named_buffers() if name in self.fixed]
+        self.template = membership.template(self.model)
         self.clip = torch.tensor([c.clip_norm or torch.inf for c in configs], device=self.device, dtype=self.dtype)
 
         # A group of the optimiser is a run of members that differ in seed and clipping at most; it sees their rows as
         # one tensor.
         self.groups, groups = [], []
-        for config, members in groupby(range(len(configs)), key=lambda m: replace(configs[m], seed=0, clip_norm=None)):
-            members = list(members)
-            self.groups.append((config, slice(members[0], members[-1] + 1)))
-            groups.append(engine.group(config, [self.flat[self.groups[-1][1]]]))
-        self.optimizer = engine.optimizer(configs[0], groups, self.device)
+        for config, run in groupby(range(len(configs)), key=lambda m: replace(configs[m], seed=0, clip_norm=None)):
+            run = list(run)
+            self.groups.append((config, slice(run[0], run[-1] + 1)))
+            groups.append(optimizers.group(config, [self.flat[self.groups[-1][1]]]))
+        self.optimizer = optimizers.optimizer(configs[0], groups, self.device)
 
         self.held_out = self._draw(held_out, "held out", configs[0].eval_size)
         self.per_pass = self._members_per_pass()
+
+    def buffers(self) -> list[Tensor]:
+        """Return what a forward pass may change."""
+        return [self.fixed[name] for name in self.moving]
 
     def gradients(self, step: int) -> Tensor:
         """Compute losses and gradients of a step, [M]."""
@@ -129,9 +129,10 @@ class Stacked:
         values, gradients = [], []
         for members in _slices(len(self.configs), self.per_pass):
             rows = self.flat[members].requires_grad_()
-            value = self._losses(self.loss, rows, batch, members)
-            # Rows meet in no operation, so the gradient of the sum is every member's own.
-            gradients.append(torch.autograd.grad(value.sum(), rows)[0])
+            with checks.number_types_named(batch, self.dtype, skip=1):
+                value = checks.differentiable(self._losses(self.loss, rows, batch, members))
+                # Rows meet in no operation, so the gradient of the sum is every member's own.
+                gradients.append(torch.autograd.grad(value.sum(), rows)[0])
             values.append(value.detach())
         self.gradient = torch.cat(gradients)
         return torch.cat(values)
@@ -152,37 +153,76 @@ class Stacked:
         self.template.eval()
         at_once = max(1, self.per_pass * self.configs[0].batch_size // self.configs[0].eval_size)
         parts = _slices(len(self.configs), at_once)
-        return torch.cat([self._losses(self.metric, self.flat[part], self.held_out, part) for part in parts])
+        with checks.number_types_named(self.held_out, self.dtype, skip=1):
+            return torch.cat([self._losses(self.metric, self.flat[part], self.held_out, part) for part in parts])
+
+    @torch.no_grad()
+    def try_evaluation(self) -> None:
+        """Find out before the first step what would fail after the last."""
+        self._try(self.metric, self.held_out, training=False)
 
     def state(self) -> dict[str, Tensor]:
         """Return all parameters, what stays fixed, and the optimiser's memory."""
         fixed = {f"model.{name}": tensor for name, tensor in self.fixed.items()}
-        return {"model.rows": self.flat} | fixed | engine.optimizer_state(self.optimizer)
+        return {"model.rows": self.flat} | fixed | optimizers.state(self.optimizer)
 
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Go on from what :meth:`state` returned."""
         self.flat.copy_(tensors["model.rows"])
         for name, tensor in self.fixed.items():
             tensor.copy_(tensors[f"model.{name}"])
-        engine.load_optimizer_state(self.optimizer, tensors)
+        optimizers.load_state(self.optimizer, tensors)
 
     @torch.no_grad()
-    def write_back(self, models: list[nn.Module]) -> None:
-        """Give every model its row."""
-        for m, model in enumerate(models):
-            model.to(self.device)
-            own, new = _trained(model) | _fixed(model), self._unflattened(self.flat[m])
-            for name, tensor in own.items():
-                tensor.copy_(new[name] if name in new else self.fixed[name][m])
+    def result(self, trace: engine.Trace) -> list[Result]:
+        """Give every model its row, and return what training left behind."""
+        losses = trace.losses[: trace.done].cpu().numpy()
+        results = []
+        for m, (model, config) in enumerate(zip(self.models, self.configs, strict=True)):
+            model.to(self.device).train(self.template.training)
+            new = self._unflattened(self.flat[m]) | {name: tensor[m] for name, tensor in self.fixed.items()}
+            for name, tensor in (checks.trained(model) | membership.fixed(model)).items():
+                tensor.copy_(new[self.tied.get(name, name)])  # a move to another device may have untied it
+            evaluations = tuple((step, values[m]) for step, values in trace.evaluations)
+            results.append(Result(model, losses[:, m].copy(), evaluations, trace.seconds, trace.interrupted, config))
+        return results
 
-    def _losses(self, loss: Loss, rows: Tensor, batch, members: slice) -> Tensor:
+    def _losses(self, loss: Loss, rows: Tensor, batch, members: slice, fixed: dict[str, Tensor] | None = None):
+        """Call the members one pass, [members]; on copies of what stays fixed if they are given."""
+        name = "loss" if loss is self.loss else "evaluate"
+
         def one(row, fixed, samples):
-            tensors = self._unflattened(row) | fixed
-            return loss(lambda *args, **kwargs: functional_call(self.template, tensors, args, kwargs), samples)
+            given = self._unflattened(row) | fixed
+            given |= {place: given[first] for place, first in self.tied.items()}
+            tensors = dict(given)
 
-        fixed = {name: tensor[members] for name, tensor in self.fixed.items()}
-        with sdpa_kernel(SDPBackend.MATH), ShortRows():
-            return vmap(one)(rows, fixed, _part(batch, members))
+            def model(*args, **kwargs):
+                return functional_call(self.template, tensors, args, kwargs, tie_weights=False)  # all are named
+
+            value = checks.scalar(loss(model, samples), name)
+            for place, tensor in given.items():
+                if tensors[place] is not tensor:
+                    raise ValueError(
+                        f"a forward pass puts another tensor in the place of {place!r}, which an ensemble would lose; "
+                        "change it in place, or train the members one by one"
+                    )
+            return value
+
+        if fixed is None:
+            fixed = {name: tensor[members] for name, tensor in self.fixed.items()}
+        try:
+            with sdpa_kernel(SDPBackend.MATH), ShortRows():
+                return vmap(one)(rows, fixed, checks.each(lambda x: x[members], batch))
+        except (RuntimeError, AttributeError) as error:
+            if not re.search(NOT_FOR_ALL, str(error)):
+                raise
+            raise ValueError(
+                f"one pass over all members cannot run this {name}: {str(error).splitlines()[0]}; train them one by one"
+            ) from error
+
+    def _row(self, model: nn.Module) -> Tensor:
+        own = checks.trained(model)
+        return torch.cat([own[name].detach().flatten() for name in self.shapes]).to(self.device)
 
     def _unflattened(self, row: Tensor) -> dict[str, Tensor]:
         pieces = row.split(self.sizes)
@@ -196,22 +236,24 @@ class Stacked:
     def _members_per_pass(self) -> int:
         """As many as keep what one pass remembers for the way back within the cache (or the GPU's memory)."""
         sizes = []
-        one = slice(0, 1)
         batch = self._draw(self.batch, "batch 0", self.configs[0].batch_size)
         with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel() * x.itemsize) or x, lambda x: x):
-            self._losses(self.loss, self.flat[one].requires_grad_(), batch, one)
+            self._try(self.loss, batch, training=True)
         budget = CACHE_BYTES if self.device.type == "cpu" else GPU_BYTES
         return min(len(self.configs), max(1, budget // max(1, sum(sizes))))
 
-    def _check(self, models) -> None:
-        first = {name: p.shape for name, p in (_trained(models[0]) | _fixed(models[0])).items()}
-        for m, model in enumerate(models):
-            shapes = {name: p.shape for name, p in (_trained(model) | _fixed(model)).items()}
-            if shapes != first:
-                name = next(n for n in first | shapes if first.get(n) != shapes.get(n))
-                have, want = (list(s[name]) if name in s else "none" for s in (shapes, first))
-                raise ValueError(f"models[{m}] has {name!r} of shape {have}, models[0] {want}; train them apart")
-            precision.check(model, precision.Precision(self.dtype))
+    def _try(self, loss: Loss, batch, training: bool) -> None:
+        """Call one member, on copies: what a pass cannot do for all members is refused here."""
+        fixed = {name: tensor[:1].clone() for name, tensor in self.fixed.items()}
+        replaced = self.replaced | {id(tensor): repr(name) for name, tensor in slots(self.template).items()}
+        untouched = copy.deepcopy(self.template)
+        self.template.train(training)
+        with checks.number_types_named(batch, self.dtype, skip=1), NothingElse(replaced):
+            value = self._losses(loss, self.flat[:1].clone().requires_grad_(), batch, slice(0, 1), fixed)
+        if training:
+            checks.differentiable(value)
+        membership.check_left(untouched, self.template)
+        self.template = untouched
 
 
 class ShortRows(TorchFunctionMode):
@@ -231,6 +273,36 @@ class ShortRows(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
+class NothingElse(TorchFunctionMode):
+    """Refuses tensors by their identity: those that a pass replaces, and must therefore never see."""
+
+    def __init__(self, replaced: dict[int, str]):
+        super().__init__()
+        self.replaced = replaced
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Look at every argument, and call the function."""
+        kwargs = kwargs or {}
+        for value in membership.inside((args, kwargs)):
+            if id(value) in self.replaced:
+                raise ValueError(
+                    f"a forward pass uses {self.replaced[id(value)]} by another way than its name in the module, which "
+                    "an ensemble cannot follow; read it from the module, or train the members one by one"
+                )
+        return function(*args, **kwargs)
+
+
+def _models(make_model, configs: Sequence[TrainConfig]) -> list[nn.Module]:
+    if isinstance(make_model, nn.Module) and not isinstance(make_model, nn.ModuleList):
+        raise ValueError("make_model must be a function of a seed, or a list of models, not one model")
+    if callable(make_model) and not isinstance(make_model, nn.ModuleList):
+        return [make_model(config.seed) for config in configs]
+    models = list(make_model)
+    if len(models) != len(configs):
+        raise ValueError(f"make_model holds {len(models)} models for {len(configs)} configs; give one per config")
+    return models
+
+
 def _checked(configs: Sequence[TrainConfig]) -> list[TrainConfig]:
     if isinstance(configs, TrainConfig) or not configs:
         raise ValueError("configs must be a sequence of one TrainConfig per member; nearest: [config]")
@@ -244,23 +316,16 @@ def _checked(configs: Sequence[TrainConfig]) -> list[TrainConfig]:
     return configs
 
 
-def _trained(model: nn.Module) -> dict[str, Tensor]:
-    return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
-
-
-def _fixed(model: nn.Module) -> dict[str, Tensor]:
-    frozen = {name: parameter.detach() for name, parameter in model.named_parameters() if not parameter.requires_grad}
-    return frozen | dict(model.named_buffers())
-
-
 def _stack(batches: list):
+    layouts = {(x.shape, x.dtype) if isinstance(x, Tensor) else len(x) for x in batches}
+    if len(layouts) > 1:
+        described = dict.fromkeys(map(checks.describe, batches))
+        raise ValueError(
+            f"batch returns {' or '.join(described)}, but all members need samples alike; train them apart"
+        )
     if isinstance(batches[0], Tensor):
         return torch.stack(batches)
     return tuple(_stack(list(parts)) for parts in zip(*batches, strict=True))
-
-
-def _part(batch, members: slice):
-    return batch[members] if isinstance(batch, Tensor) else tuple(_part(part, members) for part in batch)
 
 
 def _slices(n: int, size: int) -> Iterator[slice]:

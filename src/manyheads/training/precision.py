@@ -60,14 +60,19 @@ def decide(dtype: str, device_type: str, capability: tuple[int, int] | None = No
 
 
 def on(device: torch.device, dtype: str) -> Precision:
-    """:func:`decide` for a device of this machine."""
+    """:func:`decide` for a device of this machine; a ``ValueError`` if torch cannot use it here."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"device={str(device)!r} cannot be used here: {reason}; nearest: 'cpu'") from error
     capability = torch.cuda.get_device_capability(device) if device.type == "cuda" else None
     return decide(dtype, device.type, capability)
 
 
 def check(model: torch.nn.Module, precision: Precision) -> None:
-    """Raise a ``ValueError`` if a floating-point parameter of ``model`` is not of the type to train in."""
+    """Raise a ``ValueError`` if a real or complex parameter of ``model`` is not of the type to train in."""
     for name, parameter in model.named_parameters():
-        if parameter.is_floating_point() and parameter.dtype != precision.parameters:
+        if (parameter.is_floating_point() or parameter.is_complex()) and parameter.dtype != precision.parameters:
             have, want = (str(dtype).removeprefix("torch.") for dtype in (parameter.dtype, precision.parameters))
             raise ValueError(f"parameter {name!r} is {have}, but dtype trains {want}; nearest: model.to(torch.{want})")

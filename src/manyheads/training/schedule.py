@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from manyheads.training.config import TrainConfig
-
-SCHEDULES = ("cosine", "constant")
+from manyheads.training.config import TrainConfig
 
 
 def factor(config: TrainConfig, step: int) -> float:

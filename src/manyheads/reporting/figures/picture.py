@@ -1,7 +1,4 @@
-"""Figure style: colour-blind safe, readable on light and dark pages, the same bytes every time.
-
-Figures are inline SVG. Their ink is ``currentColor``, so axes and text take the colour of the page around them.
-"""
+"""Figures as inline SVG."""
 
 from __future__ import annotations
 
@@ -9,62 +6,13 @@ import hashlib
 import html
 import io
 import re
-from typing import Any
 
 import matplotlib
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
-# From the palette of Okabe and Ito, those that keep a contrast of 3:1 on white and on the book's dark background.
-BLUE, VERMILION, GREEN, PURPLE, GREY = "#0072B2", "#D55E00", "#009E73", "#C0689A", "#808080"
-PALETTE = (BLUE, VERMILION, GREEN, PURPLE, GREY)
-MARKERS = ("o", "s", "^", "D", "v")
-LINES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)))
-
-INK = "#000000"  # matplotlib's own ink; the SVG says ``currentColor`` in its place
-_STYLE = {
-    "font.size": 11,
-    "font.family": "sans-serif",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "grid.color": INK,
-    "grid.alpha": 0.15,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
-    "svg.fonttype": "none",
-}
-
-
-def canvas(width: float = 5.6, height: float = 3.4, rows: int = 1, columns: int = 1, **subplots: Any):
-    """Return ``(figure, axes)`` in the book's style, without pyplot and so without its global state.
-
-    Parameters
-    ----------
-    width, height
-        Size in inches; 5.6 wide stays readable on a narrow phone.
-    rows, columns, **subplots
-        Passed to :meth:`matplotlib.figure.Figure.subplots`.
-    """
-    with matplotlib.rc_context(_STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained")
-        return figure, figure.subplots(rows, columns, **subplots)
-
-
-def style(index: int) -> dict[str, Any]:
-    """Colour, marker and line of the ``index``-th series: three ways to tell it apart, not colour alone."""
-    return {
-        "color": PALETTE[index % len(PALETTE)],
-        "marker": MARKERS[index % len(MARKERS)],
-        "linestyle": LINES[index % len(LINES)],
-        "linewidth": 2,
-        "markersize": 5,
-    }
+from manyheads.reporting.figures.log_ticks import plain_log_ticks
+from manyheads.reporting.figures.look import INK, STYLE
 
 
 def svg(figure: Figure, alt: str) -> str:
@@ -80,17 +28,21 @@ def svg(figure: Figure, alt: str) -> str:
     Raises
     ------
     ValueError
-        When ``alt`` is empty.
+        When ``figure`` is not a figure, or ``alt`` is empty.
     """
-    if not alt.strip():
-        raise ValueError("alt is empty: say in a sentence what the figure shows")
+    if not isinstance(figure, Figure):
+        raise ValueError(f"figure={figure!r} is not a figure: make one with figures.canvas()")
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError(f"alt={alt!r} is empty: say in a sentence what the figure shows")
     salt = hashlib.sha256(alt.encode()).hexdigest()[:12]
     for ax in figure.axes:
         if ax.get_legend():  # its frame was styled when it was made, outside our style
             ax.get_legend().set_frame_on(False)
+    plain_log_ticks(figure)
     buffer = io.StringIO()
-    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": salt}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
+        # ``savefig`` would draw twice, the first time for the layout, which drawing does anyway.
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
     label = html.escape(alt, quote=True)
     return f'<figure class="mh-figure" role="img" aria-label="{label}">{_inline(buffer.getvalue(), salt)}</figure>'
 
