@@ -19,6 +19,7 @@ from torch import nn
 from tqdm import tqdm
 
 from manyheads.models import Attention, AttentionSpec
+from manyheads.models.checks import positive_int
 from manyheads.models.seeds import generator
 
 D_MODEL = 256
@@ -75,6 +76,11 @@ class TorchAttention(nn.MultiheadAttention):
         return super().forward(x, x, x, need_weights=False)[0]
 
 
+def count(text: str) -> int:
+    """Read a number of at least 1 from the command line."""
+    return positive_int("count", int(text))
+
+
 def table(title: str, header: list[str], rows: list[list[str]]) -> str:
     """Lay out a Markdown table."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
@@ -89,12 +95,15 @@ def main() -> None:
     """Measure and print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--batch", type=int, default=4, help="sequences per pass (default 4)")
+    parser.add_argument("--batch", type=count, default=4, help="sequences per pass (default 4)")
     parser.add_argument("--seconds", type=float, default=1.2, help="time per row (default 1.2)")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads (default 1: least disturbed by other work)")
+    parser.add_argument("--threads", type=count, default=1, help="CPU threads (default 1: least disturbed by others)")
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    device = torch.device(arguments.device)
+    try:
+        device = torch.empty(0, device=arguments.device).device
+    except (RuntimeError, AssertionError) as error:
+        parser.error(f"argument --device: {arguments.device!r} cannot be used: {str(error).splitlines()[0]}")
     synchronise = torch.cuda.synchronize if device.type == "cuda" else lambda: None
 
     n_rows = 2 * len(TOKENS) * len(HEADS) + 2 * len(TOKENS)

@@ -87,6 +87,13 @@ def test_no_circle_between_files():
         walk(module)
 
 
+def test_every_module_is_on_an_api_page_and_every_room_has_one():
+    pages = {path.stem: path.read_text(encoding="utf-8") for path in (ROOT / "book" / "api").glob("*.md")}
+    assert set(pages) == set(ROOMS)
+    text = "\n".join([*pages.values(), (ROOT / "book" / "api.md").read_text(encoding="utf-8")])
+    assert sorted(re.findall(r"automodule:: (manyheads\.\S+)", text)) == MODULES
+
+
 def test_there_is_one_version():
     assert PROJECT["dynamic"] == ["version"]
     assert f"version: {manyheads.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")

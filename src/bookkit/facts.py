@@ -59,10 +59,14 @@ class Facts:
         return f"{self.seconds:.0f} s" if self.seconds < 90 else f"{self.seconds / 60:.0f} min"
 
 
+def cores() -> int:
+    """Return the number of CPU cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def device() -> str:
     """Return the machine in words: the GPU that torch sees, else the number of CPU cores that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    cpu = f"{cores} CPU core{'s' if cores != 1 else ''}"
+    cpu = f"{cores()} CPU core{'s' if cores() != 1 else ''}"
     try:
         import torch
     except ImportError:

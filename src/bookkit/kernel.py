@@ -29,6 +29,16 @@ _LIKELY = {
 }
 
 
+_RUNNING: set[Kernel] = set()
+
+
+def end_all() -> None:
+    """End every kernel that runs, so that nobody waits for chapters that nobody wants any more."""
+    for kernel in list(_RUNNING):
+        if kernel.process is not None:
+            kernel.process.kill()
+
+
 class Stopped(Exception):
     """A chapter did not get to its end: why, and at which cell. There is none when the kernel did not start."""
 
@@ -70,11 +80,14 @@ class Kernel:
             on_cell_executed=self._ended,
             log=_LOG,
         )
+        _RUNNING.add(self)
         with self.log.open("wb") as said:
             try:
                 client.execute(cleanup_kc=True, env=self.variables, cwd=str(self.folder), stdout=said, stderr=said)
             except RuntimeError as error:  # nbclient's word for a kernel that died, or did not answer
                 raise Stopped(self._end(error), self.cell, self.number) from None
+            finally:
+                _RUNNING.discard(self)
 
     def _starts(self, cell: NotebookNode, cell_index: int) -> None:
         self.process, self.cell = self.manager.provisioner.process, cell

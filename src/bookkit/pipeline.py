@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -12,6 +13,7 @@ from bookkit import colab, parameters, site, stage, toc, vendor, verdicts
 from bookkit.cache import Cache
 from bookkit.errors import BookError
 from bookkit.execute import Run, execute
+from bookkit.facts import cores
 from bookkit.normalise import normalise, problems, text
 from bookkit.project import Project, remove
 from bookkit.toc import Chapter
@@ -25,23 +27,39 @@ def run_chapters(
     *,
     use_cache: bool = True,
 ) -> dict[Chapter, Run]:
-    """Execute chapters, or take what is stored, printing one line for each.
+    """Execute chapters side by side, one a core, or take what is stored; print one line for each, in book order.
 
-    All parameters are checked before the first chapter runs. A failure stops here; what ran before it is stored, unless
-    a page or a committed notebook could not be made from it: it would be refused again for ever.
+    All parameters are checked before the first chapter runs. After a failure no further chapter starts; what ran is
+    stored, unless a page or a committed notebook could not be made from it: it would be refused again for ever.
     """
     plans = {chapter: parameters.resolve(chapter.read(), str(chapter), given) for chapter in chapters}
-    cache, runs = Cache(project), {}
-    for chapter, plan in plans.items():
-        key = cache.key(chapter, plan)
-        run = cache.load(chapter, key) if use_cache else None
-        if run is None:
-            run = execute(project, chapter, plan)
-            for keep in (True, False):
-                normalise(run.nb, chapter.stem, keep_widgets=keep)
-            cache.store(run, key)
-        print(run, flush=True)
-        runs[chapter] = run
+    cache = Cache(project)
+    keys = {chapter: cache.key(chapter, plan) for chapter, plan in plans.items()}
+
+    def run(chapter: Chapter) -> Run:
+        stored = cache.load(chapter, keys[chapter]) if use_cache else None
+        if stored:
+            return stored
+        fresh = execute(project, chapter, plans[chapter])
+        for keep in (True, False):
+            normalise(fresh.nb, chapter.stem, keep_widgets=keep)
+        cache.store(fresh, keys[chapter])
+        return fresh
+
+    runs = {}
+    with ThreadPoolExecutor(cores()) as pool:  # threads: the work is in the kernels, which are processes
+        waiting = {chapter: pool.submit(run, chapter) for chapter in chapters}
+        try:
+            for chapter, future in waiting.items():
+                runs[chapter] = future.result()
+                print(runs[chapter], flush=True)
+        except KeyboardInterrupt:
+            from bookkit.kernel import end_all
+
+            end_all()
+            raise
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return runs
 
 

@@ -15,6 +15,7 @@ from bookkit.reading import read_yaml, reading
 
 PAGES_BRANCH = "gh-pages"
 Setting = TypeVar("Setting", str, list, dict)
+_KINDS = {str: "text", list: "a list", dict: "keys and values"}
 
 
 @dataclass(frozen=True)
@@ -85,18 +86,18 @@ class Project:
             if value is None:
                 return kind()
             if not isinstance(value, wanted):
-                where = ".".join(names[:depth])
-                raise BookError(
-                    f"{self.root / '_config.yml'}: {where} must be a {wanted.__name__}, found {type(value).__name__}"
-                )
+                where = f"{self.root / '_config.yml'}: {'.'.join(names[:depth])}"
+                raise BookError(f"{where} must be {_KINDS[wanted]}, found {value!r:.60}")
         return value
 
     def inside(self, name: object, source: str) -> Path:
         """Return the path of a file that ``source`` names; the book is made from what lies in the checkout."""
-        if not isinstance(name, str):
-            raise BookError(f"{self.root / source} names a file {name!r}: it must be text")
-        if Path(name).is_absolute() or ".." in Path(name).parts or "\0" in name:
-            raise BookError(f"{self.root / source} names {name!r}: it must lie in {self.root}")
+        if not isinstance(name, str) or Path(name).is_absolute() or ".." in Path(name).parts:
+            raise BookError(f"{self.root / source} names {name!r}: it must be the name of a file in {self.root}")
+        try:
+            (self.root / name).exists()
+        except OSError as error:  # it is too long
+            raise BookError(f"{self.root / source} names {name!r:.60}: {error.strerror}") from None
         return self.root / name
 
     def bibliographies(self) -> list[Path]:

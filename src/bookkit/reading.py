@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 
 import nbformat
 import yaml
-from nbformat.warnings import DuplicateCellId, MissingIDFieldWarning
 
 from bookkit.errors import BookError
 
@@ -65,15 +63,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def read_notebook(path: Path) -> nbformat.NotebookNode:
     """Read a notebook in format 4; a :class:`BookError` names a file that is not one."""
-    from jsonschema import validate
+    from jsonschema import Draft202012Validator
 
     if not path.is_file():
         raise BookError(f"{path} does not exist")
-    with reading(path, "a readable notebook"), warnings.catch_warnings():
-        for repaired in (DuplicateCellId, MissingIDFieldWarning):  # by new ids at random
-            warnings.simplefilter("error", repaired)
+    with reading(path, "a readable notebook"):
         nb = nbformat.convert(nbformat.reader.reads(path.read_text(encoding="utf-8")), 4)
+        ids = [cell.get("id") for cell in nb.cells]
+        if nb.nbformat_minor >= 5 and (None in ids or len(set(ids)) < len(ids)):  # nbformat would make new ones up
+            raise ValueError("cells have no id, or two have the same: save it once in JupyterLab")
         nbformat.validate(nb)
-        validate(nb, _SCHEMA)
+        Draft202012Validator(_SCHEMA).validate(nb)
         nbformat.writes(nb).encode()  # refuses text that no file can hold
     return nb

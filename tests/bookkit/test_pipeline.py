@@ -197,3 +197,29 @@ def test_clean(project, capsys, make):
     pipeline.clean(project)
     assert not os.path.lexists(project.build)
     assert sorted(project.book.iterdir()) == pages
+
+
+def test_chapters_run_side_by_side_and_an_interrupt_ends_them_at_once(project):
+    """Both chapters wait for a file that the other writes, which ends well only when they run at the same time."""
+    meet = "import pathlib, time\nplace = pathlib.Path({place!r})\n(place / {own!r}).touch()\n"
+    meet += "while not (place / {other!r}).exists():\n    time.sleep(0.05)\n"
+    for path, make, own, other in (("01_first", chapter_one, "a", "b"), ("02_second", chapter_two, "b", "a")):
+        cell = code(meet.format(place=str(project.root), own=own, other=other))
+        endless = code(f"(place / '{own}{own}').touch()\ntime.sleep(600)")
+        write_notebook(project.book / f"{path}.ipynb", make(cell, endless))
+    source = f"""
+import os, pathlib, signal, threading, time
+from bookkit import cli, pipeline
+pipeline.cores = lambda: 2
+root = pathlib.Path({str(project.root)!r})
+def interrupt():
+    while not all((root / name).exists() for name in ("aa", "bb")):
+        time.sleep(0.05)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt, daemon=True).start()
+raise SystemExit(cli.main(["--root", str(root), "refresh"]))
+"""
+    env = os.environ | {"PYTHONPATH": str(Path(pipeline.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", source], env=env, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 130, done.stderr
+    assert "interrupted" in done.stderr

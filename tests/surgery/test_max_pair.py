@@ -313,9 +313,11 @@ def test_the_nearest_tolerance_of_a_refusal_is_accepted(tolerance, ffn):
     assert max_pair_budget(torch.eye(2), 4, 1.1 * nearest, ffn).error_bound <= 1.1 * nearest
 
 
-@pytest.mark.parametrize("A", [[[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2, dtype=torch.bool)])
+@pytest.mark.parametrize("A", [[[1, 0], [0, 1]], np.eye(2), np.eye(2, dtype=np.float32), torch.eye(2).bool()])
 def test_a_matrix_may_come_in_any_form(A):
     assert max_pair_budget(A, np.int64(4), np.float64(0.1)) == max_pair_budget(torch.eye(2), 4, 0.1)
+    tenth = torch.tensor([[0.1]], dtype=torch.float64)  # and keeps its digits
+    assert max_pair_budget([[0.1]], 4, 0.1) == max_pair_budget(tenth, 4, 0.1)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e290])

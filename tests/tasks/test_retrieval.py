@@ -33,3 +33,5 @@ def test_the_variance_is_that_of_the_data(n_tokens, k):
 def test_a_rank_that_does_not_exist_is_refused(k):
     with pytest.raises(ValueError, match=f"k={k} must lie between 1 and n_tokens=4; nearest: {min(max(k, 1), 4)}"):
         retrieval.kth_largest(generator(0, "x"), 2, 4, k)
+    with pytest.raises(ValueError, match=f"k={k} must lie between 1 and n_tokens=4"):
+        retrieval.kth_largest_variance(4, k)

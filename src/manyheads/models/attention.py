@@ -183,7 +183,8 @@ def mix_reference(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False
 
     ``bias_htt`` is added to the scores; ``mask`` is ``[T, T]`` or ``[B, T, T]``, True = may attend. As in torch's
     kernels, numbers of 16 bits are multiplied and added up in float32, under autocast too: a score may well lie beyond
-    the largest float16, 65,504.
+    the largest float16, 65,504. Under a mask, a value that is not finite is NaN to who may attend to it, and nothing to
+    the others.
     """
     heads_per_group = q_bhtd.shape[1] // k_bgtd.shape[1]
     wide = torch.promote_types(q_bhtd.dtype, torch.float32)
@@ -215,7 +216,8 @@ def mix_reference(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False
 def mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> Tensor:
     """What the heads read, by torch's fused kernel: the numbers of ``mix_reference``, and no memory for the weights.
 
-    For finite inputs, and first derivatives in backward mode only: see the notes of :class:`Attention`.
+    Inputs must be finite, and derivatives are first ones in backward mode: see the notes of
+    :class:`~manyheads.models.Attention`.
     """
     grouped = bool(q_bhtd.shape[1] != k_bgtd.shape[1])  # while torch.jit traces, sizes are tensors
     fused = partial(F.scaled_dot_product_attention, q_bhtd, k_bgtd, v_bgtc, enable_gqa=grouped)

@@ -246,12 +246,12 @@ def _segments(rows: list[float], tolerance: float) -> tuple[int, ...]:
 
 
 def _matrix(A: Tensor) -> Tensor:
-    A = torch.as_tensor(A).detach()
-    if A.is_complex():
-        raise ValueError(f"A has type {A.dtype}; expected real numbers")
-    if A.is_meta:
+    given = torch.as_tensor(A)
+    if given.is_complex():
+        raise ValueError(f"A has type {given.dtype}; expected real numbers")
+    if given.is_meta:
         raise ValueError("A is on the meta device and holds no numbers; nearest: a matrix that has some, device='meta'")
-    A = A.double()
+    A = torch.as_tensor(A, dtype=torch.float64).detach()
     if A.ndim != 2 or A.shape[0] != A.shape[1] or A.numel() == 0:
         raise ValueError(f"A has shape {tuple(A.shape)}; expected a square matrix [d, d]")
     if not bool((64 * A.abs().sum()).isfinite()):

@@ -28,8 +28,7 @@ def kth_largest(generator: Generator, batch_size: int, n_tokens: int, k: int) ->
     ValueError
         When ``k`` is not between 1 and ``n_tokens``.
     """
-    if not 1 <= k <= n_tokens:
-        raise ValueError(f"k={k} must lie between 1 and n_tokens={n_tokens}; nearest: {min(max(k, 1), n_tokens)}")
+    _check_rank(k, n_tokens)
     x = torch.rand(batch_size, n_tokens, generator=generator)
     return x[..., None], x.sort(-1, descending=True).values[:, k - 1 : k]
 
@@ -38,5 +37,16 @@ def kth_largest_variance(n_tokens: int, k: int) -> float:
     """Variance of the k-th largest of T uniform numbers, a Beta(T + 1 - k, k) variable: k (T+1-k) / ((T+1)^2 (T+2)).
 
     Dividing a mean squared error by it gives the NMSE: 0 is perfect, 1 is what a constant reaches.
+
+    Raises
+    ------
+    ValueError
+        When ``k`` is not between 1 and ``n_tokens``.
     """
+    _check_rank(k, n_tokens)
     return k * (n_tokens + 1 - k) / ((n_tokens + 1) ** 2 * (n_tokens + 2))
+
+
+def _check_rank(k: int, n_tokens: int) -> None:
+    if not 1 <= k <= n_tokens:
+        raise ValueError(f"k={k} must lie between 1 and n_tokens={n_tokens}; nearest: {min(max(k, 1), n_tokens)}")

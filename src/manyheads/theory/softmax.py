@@ -125,7 +125,7 @@ def gap_error_bound(n_tokens: int, gap: float, value_range: float) -> float:
         return math.inf
     # As in the docstring, in an order in which neither a large gap nor a wide range is lost before they meet.
     root = math.exp(-gap / 2)
-    return (value_range * root) * (others * root / (1 + others * root * root))
+    return min(value_range, (value_range * root) * (others * root / (1 + others * root * root)))
 
 
 def gap_for(n_tokens: int, tolerance: float, value_range: float) -> float:

@@ -77,14 +77,12 @@ def _values(encoder: Encoder) -> Tensor:
 
 
 @torch.no_grad()
-def state_rank(
-    attention_map: Callable[[Tensor], Tensor], x: Tensor, relative_tolerance: float | None = None
-) -> Tensor:
+def state_rank(attention_map: Callable[[Tensor], Tensor], x: Tensor, relative_tolerance: float | None = None) -> Tensor:
     """Rank of the derivative of a map at inputs ``x`` ``[..., T, d]``: integers ``[...]``.
 
     Below T d, the map loses T d - rank directions at that input. Singular values below ``relative_tolerance`` times the
-    largest count as zero. Left out, it is 1e-9, or :func:`~.ranks.rank_tolerance` where the numbers are coarser than
-    that: in float32 a direction a million times weaker than the strongest cannot be told from rounding; use float64.
+    largest count as zero. Left out, it is 1e-9, but no less than what rounding can do, the longer side of the
+    derivative times the spacing of its numbers: float32 loses what is a million times weaker than the strongest.
 
     Raises
     ------
