@@ -4,6 +4,11 @@ import os
 import shutil
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every machine and in every run; a machine under load is slow, not wrong.
+settings.register_profile("book", derandomize=True, deadline=None)
+settings.load_profile("book")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = (

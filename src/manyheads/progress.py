@@ -9,11 +9,18 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-STORED = "MANYHEADS_EXPLORE"  # set to "static" by whoever runs a notebook to keep its output
+STORED = "MANYHEADS_EXPLORE"
+"""Set by whoever runs a notebook to keep its output: ``static`` for a page whose explorers move, ``still`` for a run
+whose explorers nobody moves, such as a comparison with what is stored."""
 
 
 def output_is_stored() -> bool:
     """Whether this process fills a page rather than a person's screen."""
+    return os.environ.get(STORED) in ("static", "still")
+
+
+def states_are_stored() -> bool:
+    """Whether explorers draw all their states beforehand."""
     return os.environ.get(STORED) == "static"
 
 

@@ -94,9 +94,11 @@ def test_live_and_static_show_the_same_picture():
     assert explore(draw, static=False, **AXES).picture == shown(explore(draw, static=True, **AXES).widget)
 
 
-def test_stored_output_is_static_and_a_person_gets_it_live(monkeypatch):
+def test_a_page_is_static_and_where_nobody_moves_it_or_a_person_does_one_state_is_drawn(monkeypatch):
     monkeypatch.setenv("MANYHEADS_EXPLORE", "static")
     assert explore(draw, **AXES).static
+    monkeypatch.setenv("MANYHEADS_EXPLORE", "still")
+    assert not explore(draw, **AXES).static
     monkeypatch.delenv("MANYHEADS_EXPLORE")
     assert not explore(draw, **AXES).static
 

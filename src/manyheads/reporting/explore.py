@@ -14,7 +14,7 @@ from typing import Any
 import ipywidgets as widgets
 from matplotlib.figure import Figure
 
-from manyheads.progress import output_is_stored, progress
+from manyheads.progress import progress, states_are_stored
 from manyheads.reporting.controls import WIDE, Axis, failure, in_words, panel, resolve, sliders
 from manyheads.reporting.figures import svg
 
@@ -140,7 +140,7 @@ def explore(
         raise RuntimeError(
             f"ipywidgets {widgets.__version__} has no Stack, so states cannot be drawn beforehand; use static=False"
         )
-    return Explorer(draw, resolved, output_is_stored() and has_stack if static is None else static)
+    return Explorer(draw, resolved, states_are_stored() and has_stack if static is None else static)
 
 
 def _figure(html: str) -> widgets.HTML:
