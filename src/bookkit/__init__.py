@@ -1,7 +1,7 @@
 """How the book is executed, checked and published; ``python -m bookkit --help`` shows the commands.
 
-The path of a chapter: :mod:`~bookkit.toc` finds it, :mod:`~bookkit.parameters` checks what it is asked to run with,
-:mod:`~bookkit.execute` runs it unless :mod:`~bookkit.cache` has the result, :mod:`~bookkit.normalise` makes the result
-reproducible, :mod:`~bookkit.verdicts` counts its claims, :mod:`~bookkit.stage` and :mod:`~bookkit.site` publish it and
-:mod:`~bookkit.colab` packs a copy that runs in Colab. :mod:`~bookkit.pipeline` puts these steps in order.
+Three rooms. :mod:`~bookkit.notebooks` finds the chapters, checks what they are asked to run with, runs them unless
+their results are kept, makes these reproducible and counts their claims. :mod:`~bookkit.colab` packs copies that run in
+Colab, :mod:`~bookkit.site` publishes the pages; both know the notebooks, not each other. :mod:`~bookkit.pipeline` puts
+the steps in order, :mod:`~bookkit.cli` is the command line.
 """

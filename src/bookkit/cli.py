@@ -8,9 +8,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bookkit import parameters, pipeline, serve, vendor
+from bookkit import pipeline
 from bookkit.errors import BookError, in_words
+from bookkit.notebooks import parameters
 from bookkit.project import Project
+from bookkit.site import serve, vendor
 
 
 def main(argv: Sequence[str] | None = None) -> int:

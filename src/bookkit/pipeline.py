@@ -9,14 +9,16 @@ from pathlib import Path
 
 from nbformat import NotebookNode
 
-from bookkit import colab, parameters, site, stage, toc, vendor, verdicts
-from bookkit.cache import Cache
+from bookkit.colab import copies
 from bookkit.errors import BookError
-from bookkit.execute import Run, execute
-from bookkit.facts import cores
-from bookkit.normalise import normalise, problems, text
+from bookkit.notebooks import parameters, toc, verdicts
+from bookkit.notebooks.cache import Cache
+from bookkit.notebooks.execute import Run, execute
+from bookkit.notebooks.facts import cores
+from bookkit.notebooks.normalise import normalise, problems, text
+from bookkit.notebooks.toc import Chapter
 from bookkit.project import Project, remove
-from bookkit.toc import Chapter
+from bookkit.site import sphinx, stage, vendor
 from manyheads.files import write_whole
 
 
@@ -54,7 +56,7 @@ def run_chapters(
                 runs[chapter] = future.result()
                 print(runs[chapter], flush=True)
         except KeyboardInterrupt:
-            from bookkit.kernel import end_all
+            from bookkit.notebooks.kernel import end_all
 
             end_all()
             raise
@@ -76,7 +78,7 @@ def build(
     With ``only``, the other chapters show what is committed.
     """
     started = time.perf_counter()
-    site.check_place(project)
+    sphinx.check_place(project)
     chapters = toc.chapters(project)
     chosen = toc.select(chapters, only)
     runs = run_chapters(project, chosen, given or {}, use_cache=use_cache)
@@ -84,7 +86,7 @@ def build(
     executed = {chapter: runs[chapter].nb if chapter in runs else chapter.read() for chapter in chapters}
     plain = {chapter: normalise(nb, chapter.stem) for chapter, nb in executed.items()}
     scoreboard = verdicts.scoreboard(plain, ledger or _ledger())
-    copies = colab.copies(project, plain)
+    packed = copies.make(project, plain)
     staged = stage.files(
         project,
         {chapter: normalise(nb, chapter.stem, keep_widgets=True) for chapter, nb in executed.items()},
@@ -92,8 +94,8 @@ def build(
         scoreboard,
         scripts,
     )
-    extra = {f"colab/{name}": content for name, content in copies.items()} | {".nojekyll": b""}
-    built = site.publish(project, staged, extra)
+    extra = {f"colab/{name}": content for name, content in packed.items()} | {".nojekyll": b""}
+    built = sphinx.publish(project, staged, extra)
     print(f"Site: {'built' if built else 'unchanged'}; {time.perf_counter() - started:.0f} s in all")
     print(f"The book is in {project.html / 'index.html'}\nOpen it with 'make serve', at http://127.0.0.1:8000/")
     return project.html
@@ -156,7 +158,7 @@ def check(project: Project, *, ledger: verdicts.Ledger | None = None) -> None:
 def write_colab(project: Project, folder: Path) -> list[Path]:
     """Write Colab copies of the committed notebooks into ``folder``."""
     notebooks = {chapter: normalise(chapter.read(), chapter.stem) for chapter in toc.chapters(project)}
-    paths = [write_whole(folder / name, content) for name, content in colab.copies(project, notebooks).items()]
+    paths = [write_whole(folder / name, content) for name, content in copies.make(project, notebooks).items()]
     for path in paths:
         print(f"wrote {path}")
     return paths

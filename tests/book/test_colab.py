@@ -7,7 +7,8 @@ import subprocess
 import nbformat
 import pytest
 
-from bookkit import pipeline, toc
+from bookkit import pipeline
+from bookkit.notebooks import toc
 from bookkit.project import Project
 from manyheads.reporting import claims
 

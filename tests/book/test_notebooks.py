@@ -10,8 +10,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from bookkit import normalise, parameters, pipeline, toc
-from bookkit.cache import Cache
+from bookkit import pipeline
+from bookkit.notebooks import normalise, parameters, toc
+from bookkit.notebooks.cache import Cache
 from bookkit.project import Project
 from tests.book.rounding import same_up_to_rounding
 

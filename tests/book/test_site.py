@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from bookkit import toc
+from bookkit.notebooks import toc
 from bookkit.project import Project
 
 pytestmark = pytest.mark.browser

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from bookkit import pipeline, toc, vendor
-from bookkit.execute import Run
+from bookkit import pipeline
+from bookkit.notebooks import toc
+from bookkit.notebooks.execute import Run
 from bookkit.project import Project
+from bookkit.site import vendor
 from tests.bookkit.small_book import SmallLedger, make_project
 
 

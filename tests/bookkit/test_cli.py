@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from bookkit import cli, pipeline, vendor
+from bookkit import cli, pipeline
 from bookkit.errors import BookError
 from bookkit.project import Project
+from bookkit.site import vendor
 
 SOURCE = Path(cli.__file__).parents[1]
 

@@ -8,11 +8,14 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bookkit import citations, colab, facts, parameters, pipeline, stage, toc
-from bookkit.cache import Cache
+from bookkit import pipeline
+from bookkit.colab import citations, copies
 from bookkit.errors import BookError
-from bookkit.normalise import normalise
+from bookkit.notebooks import parameters, toc
+from bookkit.notebooks.cache import Cache
+from bookkit.notebooks.normalise import normalise
 from bookkit.project import Project
+from bookkit.site import lines, stage
 
 AWKWARD = [
     *(None, True, -1, 0, 1.5, 1e400, 10**30, "", "x", "a\0b", "\ud800", "9" * 400, "../../x", "/etc/hosts", "é"),
@@ -103,7 +106,7 @@ def pages(project, ledger):
     notebooks = {chapter: chapter.read() for chapter in toc.chapters(project)}
     with_widgets = {c: normalise(nb, c.stem, keep_widgets=True) for c, nb in notebooks.items()}
     stage.files(project, with_widgets, {}, "# Scoreboard\n", project.vendor)
-    colab.copies(project, {chapter: normalise(nb, chapter.stem) for chapter, nb in notebooks.items()})
+    copies.make(project, {chapter: normalise(nb, chapter.stem) for chapter, nb in notebooks.items()})
 
 
 def stored(project, ledger):
@@ -115,7 +118,7 @@ def stored(project, ledger):
             run = cache.load(chapter, path.stem)
             if run:
                 str(run)
-                facts.chapter_line(chapter, run.facts, None)
+                lines.chapter_line(chapter, run.facts, None)
 
 
 def cited(project, ledger):

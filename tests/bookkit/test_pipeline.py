@@ -7,10 +7,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from bookkit import pipeline, toc
+from bookkit import pipeline
 from bookkit.errors import BookError, ClaimError, ParameterError
-from bookkit.execute import ExecutionFailed
-from bookkit.normalise import problems, text
+from bookkit.notebooks import toc
+from bookkit.notebooks.execute import ExecutionFailed
+from bookkit.notebooks.normalise import problems, text
 from bookkit.project import files_under
 from tests.bookkit.small_book import chapter_one, chapter_two, code, write_notebook
 

@@ -3,8 +3,8 @@ import json
 import pytest
 from ipywidgets.embed import embed_data
 
-from bookkit import vendor
 from bookkit.project import Project
+from bookkit.site import vendor
 from manyheads.reporting import Axis, explore, figures
 from manyheads.reporting.controls import resolve, sliders
 

@@ -60,7 +60,60 @@ def test_the_gap_closes_as_the_state_grows_to_the_size_of_the_input(seed):
         gaps.append(certificate.error_bound(1.0))
     assert gaps[0] > 0.2
     assert gaps[0] > gaps[1] > 0.1
-    assert max(gaps[2:]) < 1e-3  # 32 = T d
+    assert max(gaps[2:]) < 1e-12  # 32 = T d
+
+
+@pytest.mark.parametrize("T", [4, 8, 16])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_layer_that_keeps_everything_barely_leaves_no_gap(T, seed):
+    """At E = T d the Jacobian has full rank, though its smallest singular value may be 1e-10 of its largest."""
+    state = states.encoder_state(encoder(2 * T, seed=seed), reduced=True)
+    certificate = certify(state, draw(T, 2, seed=seed), n_starts=6, n_steps=80)
+    check(certificate, state)
+    assert certificate.target_gap < 1e-12
+
+
+@pytest.mark.parametrize(("embedding", "E", "least"), [("mlp", 24, 0.05), ("linear", 16, 0.6)])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_weak_directions_do_not_stop_a_walk_that_has_others(embedding, E, least, seed):
+    """Below T d = 32 there is room, though singular values go down to 1e-9 of the largest here too."""
+    state = states.encoder_state(encoder(E, embedding=embedding, seed=seed), reduced=True)
+    certificate = certify(state, draw(16, 2, seed=seed), n_steps=80)
+    check(certificate, state)
+    assert certificate.target_gap / 2 > least
+
+
+@pytest.mark.parametrize(
+    ("weak", "columns", "expected"),
+    [
+        (1e-10, 2, [0, 0]),  # full rank: nowhere to go
+        (1e-12, 2, [0, 0]),  # zero or not: no walk on rounding
+        (1e-15, 2, [0, 1]),  # zero
+        (0.0, 2, [0, 1]),
+        (1e-10, 3, [0, 0, 1]),  # a weak direction is a constraint like others
+        (1e-12, 3, [0, 0, 0]),
+        (0.0, 3, [0, 0.5**0.5, 0.5**0.5]),
+    ],
+)
+def test_walkers_move_only_where_the_null_space_is_clear(weak, columns, expected):
+    box = torch.ones(columns, dtype=torch.float64)
+    fibre = collisions._Fibre(lambda flat: flat[:2], -box, box, 1e-11)
+    jacobian = torch.zeros(2, columns, dtype=torch.float64)
+    jacobian[0, 0], jacobian[1, 1] = 1, weak
+    turn = torch.linalg.qr(draw(2, 2))[0]
+    moves = fibre.tangent(0 * box[None], (turn @ jacobian)[None], box[None])
+    assert moves[0].tolist() == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_coordinate_held_at_the_boundary_leaves_no_room_for_the_rest():
+    """Three coordinates, two numbers kept: with one coordinate held, nothing is left, whatever rounding says."""
+    box = torch.ones(3, dtype=torch.float64)
+    fibre = collisions._Fibre(lambda flat: flat[:2], -box, box, 1e-11)
+    jacobian = torch.tensor([[1.0, 1.0, 1.0], [0.0, 1e-10, 2e-10]], dtype=torch.float64)
+    x, slope = torch.stack([0 * box, box * torch.tensor([0, 0, 1])]), torch.tensor([1.0, 0, 1]).double()
+    inside, held = fibre.tangent(x, jacobian.repeat(2, 1, 1), slope)
+    assert inside.tolist() == pytest.approx([6**-0.5, -2 * 6**-0.5, 6**-0.5], abs=1e-5)
+    assert not held.any()
 
 
 def test_a_linear_embedding_keeps_the_gap_whatever_the_width():

@@ -40,8 +40,10 @@ def test_an_operation_on_members_lies_in_the_operation_on_intervals(first, secon
 
 @given(st.tuples(moderate, moderate), st.tuples(moderate, moderate), st.floats(0, 1), st.floats(0, 1))
 def test_a_product_holds_what_lies_inside(first, second, s, t):
-    inside = [Fraction(min(ends)) * (1 - Fraction(u)) + Fraction(max(ends)) * Fraction(u)
-              for ends, u in ((first, s), (second, t))]
+    inside = [
+        Fraction(min(ends)) * (1 - Fraction(u)) + Fraction(max(ends)) * Fraction(u)
+        for ends, u in ((first, s), (second, t))
+    ]
     assert holds(interval(first) * interval(second), inside[0] * inside[1])
 
 

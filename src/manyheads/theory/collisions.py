@@ -45,6 +45,8 @@ from manyheads.theory.ranks import rank_tolerance
 
 Map = Callable[[Tensor], Tensor]
 NEWTON_STEPS = 12
+CLEAR_ANGLE = 1e-2
+"""A null space that rounding may turn by more is none: in float64, singular values from 1e-13 to 1e-11 of the largest."""
 
 
 @dataclass(frozen=True)
@@ -195,19 +197,29 @@ class _Fibre:
         self.lower, self.upper, self.tolerance = lower, upper, tolerance
 
     def tangent(self, x: Tensor, jacobian: Tensor, slope: Tensor) -> Tensor:
-        """Unit vectors along the fibre and into the box, along ``slope`` as far as both allow; 0 where neither does."""
+        """Unit vectors along the fibre and into the box, along ``slope`` as far as both allow; 0 where neither does.
+
+        A weak direction is a constraint like any other. Where rounding leaves open how many directions are free,
+        there is no move: else a walker creeps along a weak one, and what it finds is the tolerance, not a collision.
+        """
+        zero = _zero(jacobian)
         free = torch.ones_like(x, dtype=torch.bool)
         for _ in range(x.shape[-1]):
+            _, singular, rows = torch.linalg.svd(jacobian * free[..., None, :], full_matrices=False)
+            kept = singular > zero * singular[..., :1]
+            rows = rows * kept[..., None]
             move = free * slope
-            move = move - _apply(_inverse(jacobian, free), jacobian @ move[..., None])
+            move = free * (move - _apply(rows.mT, rows @ move[..., None]))
             outward = free & (((x <= self.lower) & (move < 0)) | ((x >= self.upper) & (move > 0)))
             if not bool(outward.any()):
                 break
             free = free & ~outward
+        # Rounding turns the null space by this angle at most (Wedin 1972).
+        angle = zero * singular[..., :1] / singular.where(kept, math.inf).amin(-1, keepdim=True)
+        room = free.sum(-1, keepdim=True) > kept.sum(-1, keepdim=True)
         size = move.norm(dim=-1, keepdim=True)
-        # What is left of a slope that the constraints forbid is rounding, and no direction.
-        nothing = rank_tolerance(jacobian) * slope.norm(dim=-1, keepdim=True)
-        return torch.where(size > nothing, move / size, 0.0)
+        clear = room & (angle <= CLEAR_ANGLE) & (size > angle * slope.norm(dim=-1, keepdim=True))
+        return torch.where(clear, move / size, 0.0)
 
     def polish(self, x: Tensor, states: Tensor) -> Tensor:
         """Newton's steps without a tolerance, kept where they come closer."""
@@ -238,7 +250,12 @@ class _Fibre:
 
 def _inverse(jacobian: Tensor, free: Tensor) -> Tensor:
     """Pseudo-inverses of the derivatives with respect to the free coordinates, ``[W, N, n]``; other rows are 0."""
-    return torch.linalg.pinv(jacobian * free[..., None, :], rtol=rank_tolerance(jacobian))
+    return torch.linalg.pinv(jacobian * free[..., None, :], rtol=_zero(jacobian))
+
+
+def _zero(jacobian: Tensor) -> float:
+    """Share of the largest singular value below which others are zero."""
+    return rank_tolerance(jacobian, least=1e-13)
 
 
 def _apply(matrix: Tensor, column: Tensor) -> Tensor:

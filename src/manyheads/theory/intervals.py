@@ -2,8 +2,9 @@ r"""Arithmetic with intervals that hold the exact result: what a proof by comput
 
 Sums, products and quotients of float64 are the exact ones, rounded to the nearest (IEEE 754), so the exact one lies
 between the neighbours of what is computed. Every operation here therefore moves its lower end one number down and its
-upper end one number up; numpy must be left to its default, which keeps numbers near 0. Nothing else is trusted: exponential and normal distribution are power series with a bound on
-what is left out, summed by these operations, and not those of a library.
+upper end one number up. (Numbers next to 0 must not be flushed to it; numpy does not.) Nothing else is trusted:
+exponential and normal distribution are power series with a bound on what is left out, summed by these operations, and
+not those of a library.
 
 Background: Moore, Kearfott & Cloud 2009, "Introduction to Interval Analysis"; Tucker 2011, "Validated Numerics".
 """
@@ -142,7 +143,9 @@ def normal_cdf(x: Interval) -> Interval:
     .. math:: \Phi(x) = \frac12 + \varphi(x) \sum_{k \ge 0} \frac{x^{2k+1}}{1 \cdot 3 \cdots (2k+1)}
 
     All terms have one sign, so nothing cancels. Where the ratio of a term to the one before is at most 1/2, so are all
-    later ones, and what is left out is at most twice the first term left out. Source: Abramowitz & Stegun 1964, 26.2.11.
+    later ones, and what is left out is at most twice the first term left out.
+
+    Source: Abramowitz & Stegun 1964, "Handbook of Mathematical Functions", 26.2.11.
     """
     return _increasing(_normal_cdf, x)
 

@@ -1,0 +1,1 @@
+"""Chapters: found, run, kept, made reproducible, and their claims counted."""
