@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -25,6 +26,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         project = Project.find(options.root)
         _refuse_other_checkouts(project)
         options.run(project, options)
+    except BrokenPipeError:  # whoever read along, such as head, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the rest goes nowhere, without complaint
+        return 1
     except (BookError, OSError) as error:
         print(f"error: {in_words(error)}", file=sys.stderr)
         return 1

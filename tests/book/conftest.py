@@ -1,13 +1,14 @@
 """The built site and a server for it, each made once."""
 
-import functools
-import http.server
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
+
+from bookkit.project import Project
+from bookkit.site import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -30,12 +31,7 @@ def site(root):
 @pytest.fixture(scope="session")
 def address(site):
     """Address of a server on this machine that shows the site."""
-
-    class Quiet(http.server.SimpleHTTPRequestHandler):
-        def log_message(self, *_):
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
+    with serve.server(Project(ROOT), 0) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        yield f"http://{serve.HOST}:{running.server_port}"
+        running.shutdown()

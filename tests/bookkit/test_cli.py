@@ -147,6 +147,21 @@ def test_the_tools_of_another_checkout_refuse(project, tmp_path):
 
 
 @pytest.mark.slow
+def test_a_reader_who_has_seen_enough(project):
+    code = (
+        "import sys; from bookkit import cli, pipeline; "
+        "pipeline.check = lambda project: [print('line') for _ in range(10**5)]; sys.exit(cli.main(['check']))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, cwd=project.root, env=environment, stdout=-1, stderr=-1, text=True) as running:
+        assert running.stdout.readline() == "line\n"
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == 1
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "iso8859-9", "utf-8"])
 def test_a_title_that_the_terminal_cannot_show(project, encoding):
     code = (

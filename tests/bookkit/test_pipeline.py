@@ -68,7 +68,7 @@ def test_an_unknown_parameter_executes_nothing(project, ledger, offline, monkeyp
 
 def test_only_one_chapter_with_a_parameter(committed, ledger, offline, monkeypatch, capsys):
     staged = {}
-    monkeypatch.setattr(pipeline.site, "publish", lambda project, files, extra: staged.update(files, **extra) or True)
+    monkeypatch.setattr(pipeline.sphinx, "publish", lambda project, files, extra: staged.update(files, **extra) or True)
     pipeline.build(committed, only=["1"], given={"seed": 7}, ledger=ledger)
     first = nbformat.reads(staged["book/01_first.ipynb"].decode(), 4)
     assert first.cells[2].outputs[0].text == "quick 7 42\n"

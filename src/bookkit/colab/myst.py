@@ -1,4 +1,7 @@
-"""Read MyST Markdown into blocks: text, code, display math, targets and directives."""
+"""Read MyST Markdown into blocks: text, code, display math, targets and directives.
+
+The grammar is MyST's own, with the extensions that Jupyter Book turns on, so that a block here is a block of the site.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import yaml
+from docutils.parsers.rst.directives.misc import TestDirective as AnyOptions  # it takes every option
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.token import Token
+from mdit_py_plugins.colon_fence import colon_fence_plugin
+from mdit_py_plugins.dollarmath.index import math_block_dollar
+from mdit_py_plugins.myst_blocks import myst_block_plugin
+from myst_parser.parsers.directives import parse_directive_text
 
-_FENCE = re.compile(r"^(?P<indent> *)(?P<mark>`{3,}|~{3,}|:{3,})[ \t]*(?P<info>.*?)[ \t]*$")
-_DIRECTIVE = re.compile(r"^\{(?P<name>[\w:.+-]+)\}[ \t]*(?P<argument>.*)$")
-_TARGET = re.compile(r"^\((?P<label>[^\s()]+)\)=\s*$")
-_OPTION = re.compile(r"^:(?P<key>[\w-]+):[ \t]*(?P<value>.*)$")
-_MATH_END = re.compile(r"\$\$[ \t]*(?:\((?P<label>[^\s()]+)\))?[ \t]*$")
+_COMMENT = re.compile(r"<!--.*?(-->|\Z)", flags=re.S)
 
 
 @dataclass(frozen=True)
@@ -64,109 +70,75 @@ Block = Text | Code | Math | Target | Directive
 
 def parse(source: str) -> list[Block]:
     """Return the blocks of a piece of MyST Markdown, in order; comments are left out."""
-    return list(_blocks(source.splitlines()))
+    source = source.replace("\r\n", "\n").replace("\r", "\n") + "\n"
+    return list(_blocks(source.split("\n"), _MARKDOWN.parse(source)))
 
 
-def _blocks(lines: list[str]) -> Iterator[Block]:
+def _blocks(lines: list[str], tokens: list[Token]) -> Iterator[Block]:
+    """Yield the blocks that tokens stand for, however deep in lists and quotes, and the lines between them as text."""
     text: list[str] = []
     position = 0
-
-    def flush() -> Iterator[Text]:
-        if any(line.strip() for line in text):
-            yield Text(re.sub(r"\n{3,}", "\n\n", "\n".join(text)).strip("\n"))
-        text.clear()
-
-    while position < len(lines):
-        line = lines[position]
-        fence, target = _FENCE.match(line), _TARGET.match(line)
-        if fence and (fence["mark"][0] != "`" or "`" not in fence["info"]):
-            end = _end_of_fence(lines, position, fence["mark"])
-            yield from flush()
-            yield _fenced(lines[position : end + 1], fence, closed=end < len(lines))
-            position = end
-        elif line.lstrip().startswith("$$"):
-            end = _end_of_math(lines, position)
-            yield from flush()
-            yield _math(lines[position : end + 1])
-            position = end
-        elif line.lstrip().startswith("<!--"):
-            while "-->" not in lines[position] and position + 1 < len(lines):
-                position += 1
-            rest = lines[position].partition("-->")[2]
-            text += [rest] if rest.strip() else []
-        elif target:
-            yield from flush()
-            yield Target(target["label"])
-        elif not (line.startswith("%") or re.match(r"^\+\+\+(\s|$)", line)):  # comment, block break
-            text.append(line)
-        position += 1
-    yield from flush()
+    for token in tokens:
+        block = _block(token, lines)
+        if block and token.map:
+            text += lines[position : token.map[0]]
+            position = token.map[1]
+            if isinstance(block, Text):
+                text += [block.source] if block.source.strip() else []
+                continue
+            yield from _text(text)
+            yield block
+            text = []
+    yield from _text(text + lines[position:])
 
 
-def _end_of_fence(lines: list[str], start: int, mark: str) -> int:
-    """Index of the closing fence; the number of lines when it is missing, as Markdown closes it at the end.
-
-    Only a fence of at least the same length closes. Colon fences of one length may nest; an inner opening one carries
-    a directive. Code inside a colon fence may show fences of its own, which do not count.
-    """
-    closing = re.compile(rf"^ *{re.escape(mark[0])}{{{len(mark)},}} *$")
-    depth, position = 0, start + 1
-    while position < len(lines):
-        inner = _FENCE.match(lines[position])
-        if closing.match(lines[position]):
-            if depth == 0:
-                return position
-            depth -= 1
-        elif mark[0] == ":" and inner:
-            if inner["mark"][0] != ":":
-                position = min(_end_of_fence(lines, position, inner["mark"]), len(lines) - 1)
-            elif len(inner["mark"]) >= len(mark) and _DIRECTIVE.match(inner["info"]):
-                depth += 1
-        position += 1
-    return len(lines)
+def _text(lines: list[str]) -> list[Text]:
+    text = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+    return [Text(text)] if text.strip() else []
 
 
-def _fenced(lines: list[str], fence: re.Match[str], closed: bool) -> Block:
-    indent = len(fence["indent"])
-    inside = [line[indent:] if not line[:indent].strip() else line for line in lines[1 : -1 if closed else None]]
-    directive = _DIRECTIVE.match(fence["info"])
-    if directive:
-        options, body = _options(inside)
-        return Directive(directive["name"], directive["argument"].strip(), options, "\n".join(body).strip("\n"))
-    if fence["mark"][0] == ":":
-        return Directive("div", fence["info"], {}, "\n".join(inside))
-    return Code("\n".join(lines if closed else [*lines, fence["mark"]]))
+def _block(token: Token, lines: list[str]) -> Block | None:
+    """Return the block of a token, a comment as the text after it; None where the lines stay as they are."""
+    if token.type in ("fence", "colon_fence"):
+        return _fenced(token, lines)
+    if token.type in ("math_block", "math_block_label"):
+        return Math(token.content.strip(), token.info)
+    if token.type == "myst_target":
+        return Target(token.content)
+    if token.type == "html_block" and token.content.lstrip().startswith("<!--"):
+        return Text(_COMMENT.sub("", token.content))
+    return Text("") if token.type in ("myst_line_comment", "myst_block_break") else None
 
 
-def _options(lines: list[str]) -> tuple[dict[str, str], list[str]]:
+def _fenced(token: Token, lines: list[str]) -> Block:
+    start, end = token.map or (0, 0)
+    name, *argument = token.info.split(maxsplit=1) or [""]
+    if name.startswith("{") and name.endswith("}"):
+        nested = token.type == "colon_fence" and token.content.startswith(":::")  # and no option, though it has colons
+        options, body = _options("\n" * nested + token.content)
+        return Directive(name[1:-1], "".join(argument).strip(), options, body.strip("\n"))
+    if token.type == "colon_fence":
+        return Directive("div", token.info.strip(), {}, token.content)
+    closed = end - start == token.content.count("\n") + 2
+    return Code("\n".join([*lines[start:end], *[token.markup] * (not closed)]))
+
+
+def _options(content: str) -> tuple[dict[str, str], str]:
     """Split the options, in either of their two spellings, from the body."""
-    if lines and lines[0].strip() == "---":
-        end = next((i for i, line in enumerate(lines[1:], start=1) if line.strip() == "---"), len(lines))
-        return _yaml_options("\n".join(lines[1:end])), lines[end + 1 :]
-    options = {}
-    for position, line in enumerate(lines):
-        option = _OPTION.match(line.strip())
-        if not option:
-            return options, lines[position:]
-        options[option["key"]] = option["value"]
-    return options, []
-
-
-def _yaml_options(source: str) -> dict[str, str]:
-    """Options written as YAML; none when it is not that, for Sphinx reports it with its line."""
     try:
-        return {str(key): str(value) for key, value in yaml.safe_load(source).items()}
-    except (yaml.YAMLError, ValueError, AttributeError, RecursionError):
-        return {}
+        parsed = parse_directive_text(AnyOptions, "", content)
+        "".join(parsed.options.values()).encode()
+    except (ValueError, OverflowError):  # an escape for what is no character: Sphinx reports it with its line
+        return {}, content
+    return parsed.options, "\n".join(parsed.body)
 
 
-def _end_of_math(lines: list[str], start: int) -> int:
-    if _MATH_END.search(lines[start].strip()[2:]):
-        return start
-    return next((i for i in range(start + 1, len(lines)) if _MATH_END.search(lines[i])), len(lines) - 1)
+def _display_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
+    """The plugin's rule, which may also end a paragraph: the site gives such math a line of its own too."""
+    begins = state.src.startswith("$$", state.bMarks[start] + state.tShift[start])
+    return begins and (silent or _DOLLARS(state, start, end, silent))
 
 
-def _math(lines: list[str]) -> Math:
-    source = "\n".join(lines).strip().removeprefix("$$")
-    end = _MATH_END.search(source)
-    return Math(source[: end.start()].strip() if end else source.strip(), (end and end["label"]) or "")
+_DOLLARS = math_block_dollar(allow_blank_lines=True)
+_MARKDOWN = MarkdownIt("commonmark").enable("table").disable("inline").use(myst_block_plugin).use(colon_fence_plugin)
+_MARKDOWN.block.ruler.before("fence", "math_block", _display_math, {"alt": ["paragraph", "blockquote", "list"]})

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import nbformat
+from sphinx_external_toc.parsing import parse_toc_data
 
 from bookkit.errors import BookError
 from bookkit.project import Project
-from bookkit.reading import read_notebook, read_yaml
+from bookkit.reading import read_notebook, read_yaml, reading
 from manyheads.names import unknown
 
 
@@ -34,9 +34,17 @@ class Chapter:
 
 
 def entries(project: Project) -> list[str]:
-    """Return the files named in ``_toc.yml``, in order and as they are written there."""
-    toc = read_yaml(project.root / "_toc.yml")
-    named = [*filter(None, [toc.get("root")]), *_files(toc)]
+    """Return the files named in ``_toc.yml``, in order and as they are written there.
+
+    Raises
+    ------
+    BookError
+        When Sphinx could not read the file, or an entry lies outside the checkout.
+    """
+    path = project.root / "_toc.yml"
+    toc = read_yaml(path)
+    with reading(path, "a table of contents"):
+        named = list(parse_toc_data(toc))
     for entry in named:
         project.inside(entry, "_toc.yml")
     return named
@@ -48,8 +56,7 @@ def chapters(project: Project) -> list[Chapter]:
     Raises
     ------
     BookError
-        When an entry has no notebook or lies outside the checkout, a notebook has no first heading, or two chapters
-        share a number.
+        When ``_toc.yml`` cannot be used, a chapter has no notebook or no first heading, or two chapters share a number.
     """
     found: dict[int, Chapter] = {}
     for entry in entries(project):
@@ -75,18 +82,6 @@ def select(all_chapters: Sequence[Chapter], wanted: Sequence[str]) -> list[Chapt
             raise BookError(unknown("chapter", name, names))
     chosen = {names[name] for name in wanted}
     return [chapter for chapter in all_chapters if chapter in chosen or not wanted]
-
-
-def _files(node: Any) -> Iterator[Any]:
-    """Walk parts, chapters and sections, which nest to any depth."""
-    if isinstance(node, dict):
-        if "file" in node:
-            yield node["file"]
-        for key in ("parts", "chapters", "sections", "entries", "subtrees"):
-            yield from _files(node.get(key))
-    elif isinstance(node, list):
-        for item in node:
-            yield from _files(item)
 
 
 def _title(path: Path) -> str:

@@ -6,7 +6,6 @@ same state, against the state's dimension E, for a nonlinear and for a linear em
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -16,10 +15,7 @@ from torch import Tensor
 from manyheads.experiments import depth, sweep
 from manyheads.models import Encoder, EncoderSpec, seeds
 from manyheads.tasks import pairs
-from manyheads.theory import collisions, states
-
-TARGET_LIPSCHITZ = 2 * math.sqrt(2)
-"""Of the target over the box: 2 sqrt(2) ||A||, with A = -I and tokens of length at most sqrt(2)."""
+from manyheads.theory import collisions, rigorous, states
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,9 +57,8 @@ def random_layer(width: int, embedding: str, seed: int, device: str = "cpu") -> 
     return seeds.initialise(Encoder(spec, device=device, dtype=torch.float64), seed)
 
 
-def certify(config, encoder: Encoder, n_tokens: int, seed: int, prove: bool = False) -> collisions.Certificate:
-    """Search for a pair of inputs that a one-layer encoder's attention map confuses; ``prove`` an exact collision."""
-    constants = {"jacobian_lipschitz": states.jacobian_lipschitz(encoder, -1.0, 1.0)} if prove else {}
+def certify(config, encoder: Encoder, n_tokens: int, seed: int) -> collisions.Certificate:
+    """Search for a pair of inputs that a one-layer encoder's attention map confuses."""
     start = 2 * torch.rand(n_tokens, 2, generator=seeds.generator(seed, "collisions", "x0"), dtype=torch.float64) - 1
     return collisions.certify(
         states.encoder_state(encoder, reduced=True),
@@ -74,27 +69,27 @@ def certify(config, encoder: Encoder, n_tokens: int, seed: int, prove: bool = Fa
         n_starts=config.n_starts,
         n_steps=config.walk,
         seed=seed,
-        target_lipschitz=TARGET_LIPSCHITZ,
-        **constants,
     )
 
 
-def found(config: Config, embedding: str, n_tokens: int, width: int) -> list[collisions.Certificate]:
-    """Search one setting: a certificate a layer."""
-    layers = {seed: random_layer(width, embedding, seed, config.device) for seed in _seeds(config)}
-    return [certify(config, layer, n_tokens, seed, prove=True) for seed, layer in layers.items()]
+def found(config: Config, embedding: str, n_tokens: int, width: int) -> dict[Encoder, collisions.Certificate]:
+    """Search one setting: layers and the best pair of each."""
+    layers = [(seed, random_layer(width, embedding, seed, config.device)) for seed in _seeds(config)]
+    return {layer: certify(config, layer, n_tokens, seed) for seed, layer in layers}
 
 
 def measure(config: Config, embedding: str, n_tokens: int, width: int) -> dict[str, list[float]]:
     """Of the best pair of every layer, ``half_gap``: half the gap of its targets; ``distance``: that of its states.
 
-    ``bound``: the error of every decoder of that layer, 0 where no exact collision is proved.
+    ``bound``: the error of every decoder of that layer, by :func:`manyheads.theory.rigorous.prove`; 0 where no exact
+    collision is proved.
     """
-    certificates = found(config, embedding, n_tokens, width)
+    pairs_ = found(config, embedding, n_tokens, width)
+    proofs = [rigorous.prove(layer, c.x, c.x_other, depth.matrix(2)) for layer, c in pairs_.items()]
     return {
-        "half_gap": [certificate.target_gap / 2 for certificate in certificates],
-        "distance": [certificate.state_distance for certificate in certificates],
-        "bound": [certificate.exact_bound or 0.0 for certificate in certificates],
+        "half_gap": [c.target_gap / 2 for c in pairs_.values()],
+        "distance": [c.state_distance for c in pairs_.values()],
+        "bound": [proof.error_at_least if proof else 0.0 for proof in proofs],
     }
 
 
@@ -105,7 +100,7 @@ def replay(config: Config, recorded=None) -> dict[str, list]:
     """
     setting = {axis: values[0] for axis, values in config.axes.items()}
     if recorded is None:
-        pairs_ = torch.stack([torch.stack([c.x, c.x_other]) for c in found(config, **setting)]).cpu()
+        pairs_ = torch.stack([torch.stack([c.x, c.x_other]) for c in found(config, **setting).values()]).cpu()
     else:
         pairs_ = torch.tensor(recorded["pairs"], dtype=torch.float64)
     distances, gaps = [], []

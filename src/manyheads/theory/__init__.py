@@ -6,6 +6,6 @@
 2359296
 """
 
-from manyheads.theory import collisions, costs, decoding, patterns, softmax, states
+from manyheads.theory import collisions, costs, decoding, patterns, rigorous, softmax, states
 
-__all__ = ["collisions", "costs", "decoding", "patterns", "softmax", "states"]
+__all__ = ["collisions", "costs", "decoding", "patterns", "rigorous", "softmax", "states"]

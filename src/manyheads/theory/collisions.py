@@ -20,9 +20,12 @@ derivative 1 at c = 0, residual r there, and a derivative with Lipschitz constan
 :math:`\kappa r \le 1/2`, it has a solution with :math:`|c| \le (1 - \sqrt{1 - 2 \kappa r}) / \kappa`, so
 :math:`\rho = \|J^+\| |c|`; the box must hold the ball of this radius in those coordinates.
 
+**Words.** A pair is *certified* when an exact collision near it is proved. Of every other pair, half the target gap is
+what a search found, the *half gap*: it binds no decoder but those whose Lipschitz constant the first form can take.
+
 **What this does not prove.** It speaks of one map: another embedding, other scores, other values may separate the
-pair. It bounds the largest error over the box, not a mean such as NMSE. And no certificate found is no proof that none
-exists. Numbers are rigorous up to rounding in float64.
+pair. It bounds the largest error over the box, not a mean such as NMSE. And where nothing is certified, nothing
+follows. Numbers are rigorous up to rounding in float64; :func:`.rigorous.prove` needs no such clause, for encoders.
 
 Ours (claim X4). It illustrates the mechanism behind the lower bound for one layer of Yu, Jiang, Bao & Li 2026
 (arXiv 2605.17930, claim I1) and does not prove that bound.
@@ -46,12 +49,12 @@ from manyheads.theory.ranks import rank_tolerance
 Map = Callable[[Tensor], Tensor]
 NEWTON_STEPS = 12
 CLEAR_ANGLE = 1e-2
-"""A null space that rounding may turn by more is none: in float64, singular values from 1e-13 to 1e-11 of the largest."""
+"""Radians. A null space that rounding may turn by more is none."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A pair of inputs with nearly equal states and different targets. Made by :func:`certify`."""
+    """A pair of inputs with nearly equal states, certified if ``exact_bound`` is a number. Made by :func:`certify`."""
 
     x: Tensor
     """The input with the larger target, ``[T, d]``."""
@@ -60,7 +63,7 @@ class Certificate:
     state_distance: float
     """r, Euclidean."""
     target_gap: float
-    """g = F(x) - F(x_other), at least 0."""
+    """g = F(x) - F(x_other), at least 0. Half of it is the half gap, and bounds nothing by itself."""
     exact_bound: float | None = None
     """Error of every decoder of this map; ``None`` where no exact collision is proved."""
     collision_radius: float | None = None
@@ -95,9 +98,12 @@ def certify(
     coordinate that reaches the boundary of the box stays there, and Newton corrects with the others; merely cutting a
     point off at the boundary would leave the fibre. All walkers move at once.
 
-    Returned is the pair of a start with the widest gap; with both constants below, the widest one for which an exact
-    collision is proved, if there is one. A fibre may have several components, and walkers stay in that of their
-    start: more starts may find a wider gap.
+    In float64, singular values below 1e-13 of the largest are zero, and those above 1e-11 are not, however weak: a map
+    that keeps all T d numbers, if only just, leaves no walk and no gap. Where one lies between, a walker stays.
+
+    Returned is the pair of a start with the widest gap; with both constants below, the widest that is certified, if
+    there is one. A fibre may have several components, and walkers stay in that of their start: more starts may find a
+    wider gap.
 
     Parameters
     ----------
@@ -199,8 +205,7 @@ class _Fibre:
     def tangent(self, x: Tensor, jacobian: Tensor, slope: Tensor) -> Tensor:
         """Unit vectors along the fibre and into the box, along ``slope`` as far as both allow; 0 where neither does.
 
-        A weak direction is a constraint like any other. Where rounding leaves open how many directions are free,
-        there is no move: else a walker creeps along a weak one, and what it finds is the tolerance, not a collision.
+        A direction that the map keeps weakly is kept. Along it, a walker would find the tolerance and no collision.
         """
         zero = _zero(jacobian)
         free = torch.ones_like(x, dtype=torch.bool)
@@ -214,7 +219,7 @@ class _Fibre:
             if not bool(outward.any()):
                 break
             free = free & ~outward
-        # Rounding turns the null space by this angle at most (Wedin 1972).
+        # Rounding turns the null space by this angle at most: Wedin 1972, BIT 12.
         angle = zero * singular[..., :1] / singular.where(kept, math.inf).amin(-1, keepdim=True)
         room = free.sum(-1, keepdim=True) > kept.sum(-1, keepdim=True)
         size = move.norm(dim=-1, keepdim=True)
@@ -254,7 +259,7 @@ def _inverse(jacobian: Tensor, free: Tensor) -> Tensor:
 
 
 def _zero(jacobian: Tensor) -> float:
-    """Share of the largest singular value below which others are zero."""
+    """Share of the largest singular value below which others are zero: a thousand times what rounding does."""
     return rank_tolerance(jacobian, least=1e-13)
 
 

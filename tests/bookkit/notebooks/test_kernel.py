@@ -30,7 +30,6 @@ KILL = "import os, signal\nos.kill(os.getpid(), signal.{})"
         ("import os\nos._exit(3)", "the kernel ended with exit code 3"),
         (KILL.format("SIGKILL"), "the kernel was ended by SIGKILL; the usual reason is too little memory"),
         (KILL.format("SIGSEGV"), "the kernel was ended by SIGSEGV; compiled code read memory that is not its own"),
-        (KILL.format("SIGHUP"), "the kernel was ended by SIGHUP; another program may have sent it"),
         ("exit()", "exit() ends the kernel, and with it the chapter"),
         ("import sys\nsys.exit(0)", "SystemExit: 0"),
     ],

@@ -18,6 +18,15 @@ def test_chapters_are_found_in_sections_at_any_depth(project):
     assert [chapter.number for chapter in toc.chapters(project)] == [2, 1]
 
 
+def test_entries_in_order_with_sections_after_their_page(project):
+    (project.root / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/index\nparts:\n- caption: A\n  chapters:\n  - file: book/a\n    sections:\n"
+        "    - file: book/b\n      sections:\n      - file: book/c\n  - url: https://example.org\n  - file: book/d\n"
+        "- caption: B\n  chapters:\n  - file: book/e.md\n"
+    )
+    assert toc.entries(project) == ["book/index", "book/a", "book/b", "book/c", "book/d", "book/e.md"]
+
+
 def test_a_chapter_without_its_notebook(project):
     (project.book / "02_second.ipynb").unlink()
     with pytest.raises(BookError, match=r"names book/02_second, but book/02_second\.ipynb does not exist"):
@@ -44,10 +53,22 @@ def test_a_file_that_is_no_notebook(project):
         toc.chapters(project)
 
 
-@pytest.mark.parametrize("content", ["a: [", "- just\n- a list\n"])
-def test_a_toc_that_cannot_be_read(project, content):
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("a: [", "valid YAML"),
+        ("- just\n- a list\n", "keys and values"),
+        ("format: jb-book\n", "'root' key not found"),
+        ("format: jb-bok\nroot: book/index\n", "'jb-bok'"),
+        ("format: jb-book\nroot: book/index\nchapter:\n- file: book/01_first\n", "Unknown keys found: {'chapter'}"),
+        ("format: jb-book\nroot: book/index\nchapters:\n- book/01_first\n", "not a mapping.*'/chapters/0'"),
+        ("format: jb-book\nroot: a\nchapters:\n- file: b\n- file: b\n", "multiple times: 'b'"),
+        ("format: jb-book\nroot: a\nchapters:\n- file: ../b\n", "must be the name of a file in"),
+    ],
+)
+def test_a_toc_that_cannot_be_read(project, content, reason):
     (project.root / "_toc.yml").write_text(content)
-    with pytest.raises(BookError, match=r"_toc\.yml"):
+    with pytest.raises(BookError, match=rf"_toc\.yml.*{reason}"):
         toc.chapters(project)
 
 

@@ -4,21 +4,22 @@ A chapter measures and calls :func:`judge` with the id as a literal. The verdict
 an author cannot pass one. The build counts the cards: every claim of a chapter in the book is judged exactly once.
 """
 
-from manyheads.reporting.claims.cards import MIME, Table, Verdict, judge
+from manyheads.reporting.claims.cards import MIME, Table, Verdict
+from manyheads.reporting.claims.conditions import Condition, Measured
+from manyheads.reporting.claims.judging import judge
 from manyheads.reporting.claims.ledger import Claim, ledger, read_ledger
-from manyheads.reporting.claims.rules import EXACT, HOLDS, MARKS, MORE_COMPUTE, NOT_HERE, PARTLY, VERDICTS, Rule
+from manyheads.reporting.claims.rules import Change, Rule
 from manyheads.reporting.claims.scoreboard import check, scoreboard
+from manyheads.reporting.claims.verdicts import MARKS, VERDICTS
 
 __all__ = [
-    "EXACT",
-    "HOLDS",
     "MARKS",
     "MIME",
-    "MORE_COMPUTE",
-    "NOT_HERE",
-    "PARTLY",
     "VERDICTS",
+    "Change",
     "Claim",
+    "Condition",
+    "Measured",
     "Rule",
     "Table",
     "Verdict",

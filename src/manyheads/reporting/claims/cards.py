@@ -1,22 +1,21 @@
-"""Judging: a measurement becomes a verdict, and the verdict a card that readers see and the build counts."""
+"""Verdicts as cards that readers see and the build counts, and as the closing table of a chapter."""
 
 from __future__ import annotations
 
-import html
-import math
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import index
+from datetime import date
 from typing import Any
 
-from manyheads.names import unknown
-from manyheads.reporting.claims.ledger import Claim, ledger
-from manyheads.reporting.claims.rules import EXACT, MARKS
+from manyheads.reporting.claims.conditions import Measured
+from manyheads.reporting.claims.ledger import Claim
+from manyheads.reporting.claims.rules import ONLY, Rule, seeds_behind
+from manyheads.reporting.claims.verdicts import EXACT, MARKS, MET
 from manyheads.reporting.formulas import to_html
 from manyheads.reporting.numbers import number
 
 MIME = "application/vnd.manyheads.verdict+json"
+YOUNGER = "rule changed after the recording"
 
 
 def anchor(id: str) -> str:
@@ -30,24 +29,36 @@ class Verdict:
 
     claim: Claim
     verdict: str
-    estimate: float
-    interval: tuple[float, float] | None = None
-    n_seeds: int | None = None
+    values: Mapping[str, Measured]
     unit: str = ""
     evidence: str = ""
     device: str = "cpu"
+    recorded: str = ""
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """What became of every condition; empty for a rule that lists none."""
+        rule = self.claim.rule
+        return dict(zip(rule.lines, rule.outcomes(self.values), strict=True)) if rule.conditions else {}
 
     @property
     def measured(self) -> str:
-        """The estimate in words, to three digits, and rounding as such: more would differ between platforms."""
-        text = number(self.estimate)
-        if self.verdict == EXACT and self.estimate:
-            text = f"0 up to rounding (below {number(self.claim.rule.tolerance)})"
-        if self.interval is not None:
-            text += f" [{', '.join(map(number, self.interval))}]"
-        if self.unit:
-            text += f" {self.unit}"
-        return text + (f", {self.n_seeds} seeds" if self.n_seeds else "")
+        """In words: the estimate, and rounding as such; of conditions, how many are met."""
+        if self.outcomes:
+            met = list(self.outcomes.values()).count(MET)
+            text = f"{met} of {len(self.outcomes)} conditions met"
+        elif self.verdict == EXACT and self.values[ONLY].value:
+            text = f"0 up to rounding (below {number(self.claim.rule.tolerance or 0)})"
+        else:
+            text = str(self.values[ONLY])
+        n_seeds = seeds_behind(self.values)
+        return text + (f" {self.unit}" if self.unit else "") + (f", {n_seeds} seeds" if n_seeds else "")
+
+    @property
+    def note(self) -> str:
+        """What a reader must know who trusts the order of rule and measurement: the rule is the younger one."""
+        younger = self.recorded and date.fromisoformat(self.recorded) < self.claim.rule.since
+        return YOUNGER if younger else ""
 
     def to_json(self) -> dict[str, Any]:
         """What the scoreboard keeps of the verdict."""
@@ -56,24 +67,32 @@ class Verdict:
             "chapter": self.claim.chapter,
             "verdict": self.verdict,
             "measured": self.measured,
+            "conditions": [
+                {"name": name, "measured": str(self.values[name]), "outcome": outcome}
+                for name, outcome in self.outcomes.items()
+            ],
             "evidence": self.evidence,
             "device": self.device,
+            "recorded": self.recorded,
+            "note": self.note,
         }
 
     def __str__(self) -> str:
-        return f"{self.claim.id}: {self.verdict} ({self.measured})"
+        each = ", ".join(f"{name} {outcome}" for name, outcome in self.outcomes.items())
+        return f"{self.claim.id}: {self.verdict} ({self.measured}{'; ' + each if each else ''})"
 
     def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, Any]:
         claim = self.claim
         rows = [
-            ("Claim", claim.statement),
-            ("Source", claim.source),
-            ("Reported", claim.reported),
-            ("We measured", f"{claim.measure}: {self.measured}"),
-            ("Evidence", self.evidence),
-            ("Rule", claim.rule.in_words()),
+            ("Claim", to_html(claim.statement)),
+            ("Source", to_html(claim.source)),
+            ("Reported", to_html(claim.reported)),
+            ("We measured", self._measured_html()),
+            ("Evidence", to_html(self.evidence)),
+            ("Note", to_html(self.note)),
+            ("Rule", _rule_html(claim.rule)),
         ]
-        body = "".join(f"<dt>{name}</dt><dd>{to_html(text)}</dd>" for name, text in rows if text)
+        body = "".join(f"<dt>{name}</dt><dd>{content}</dd>" for name, content in rows if content)
         slug = self.verdict.replace(" ", "-")
         card = (
             f'<section class="verdict verdict-{slug}" id="{anchor(claim.id)}" aria-label="Verdict on claim {claim.id}">'
@@ -81,6 +100,48 @@ class Verdict:
             f'<span aria-hidden="true">{MARKS[self.verdict]}</span> {self.verdict}</span></p><dl>{body}</dl></section>'
         )
         return {"text/plain": str(self), "text/html": card, MIME: self.to_json()}
+
+    def _measured_html(self) -> str:
+        text = to_html(f"{self.claim.measure}: {self.measured}")
+        rule = self.claim.rule
+        items = [
+            f"<li><strong>{name}</strong>, {to_html(rule.lines[name].text)}: {to_html(str(self.values[name]))}; "
+            f"{condition_in_words(rule, name)}: <strong>{outcome}</strong></li>"
+            for name, outcome in self.outcomes.items()
+        ]
+        return text + (f"<ul>{''.join(items)}</ul>" if items else "")
+
+
+def condition_in_words(rule: Rule, name: str) -> str:
+    """Return the line that a condition must keep, as ``must be above 3``; for a fact, ``must be true``."""
+    condition = rule.lines[name]
+    return f"must be {condition.region_in_words(interval=bool(rule.min_seeds))}"
+
+
+def _rule_html(rule: Rule) -> str:
+    lines = "".join(f"<li>{to_html(line)}</li>" for line in rule_notes(rule))
+    return f"{to_html(rule.in_words())}<details><summary>{summary(rule)}</summary><ul>{lines}</ul></details>"
+
+
+def summary(rule: Rule) -> str:
+    """Return the line that stands for the folded part of a rule."""
+    n = len(rule.history)
+    earlier = f"; {n} earlier version{'s' if n > 1 else ''}" if n else ""
+    return f"Rule of {rule.since.isoformat()}{earlier}"
+
+
+def rule_notes(rule: Rule) -> list[str]:
+    """Return what fixes the lines of a rule, what knows-nothing predictors would get, and every earlier version."""
+    lines = {} if rule.kind == "exact" else rule.lines
+    notes = [f"{name + ': ' if name else ''}{line.line}" for name, line in lines.items() if line.line]
+    for name, control in rule.controls.items():
+        values = control.items() if isinstance(control, Mapping) else [(ONLY, control)]
+        shown = ", ".join(f"{key} {Measured(value)}".strip() for key, value in values)
+        notes.append(f"a predictor that knows nothing ({name}) would measure {shown}")
+    for change in rule.history:
+        gave = f" It gives: {change.verdict}." if change.verdict else ""
+        notes.append(f"Rule of {change.date.isoformat()}: {change.rule}.{gave} Changed because {change.why}.")
+    return notes
 
 
 @dataclass(frozen=True)
@@ -96,108 +157,8 @@ class Table:
         head = "".join(f'<th scope="col">{name}</th>' for name in ("Claim", "Paper", "Measured", "Verdict"))
         rows = "".join(
             f'<tr><th scope="row">{v.claim.id}</th><td>{to_html(v.claim.reported)}</td>'
-            f"<td>{html.escape(v.measured)}</td><td>{MARKS[v.verdict]} {v.verdict}</td></tr>"
+            f"<td>{to_html(v.measured)}</td><td>{MARKS[v.verdict]} {v.verdict}</td></tr>"
             for v in self.verdicts
         )
         table = f'<table class="claims"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
         return {"text/plain": str(self), "text/html": table}
-
-
-def judge(
-    id: str,
-    *,
-    estimate: float,
-    interval: Sequence[float] | None = None,
-    n_seeds: int | None = None,
-    unit: str = "",
-    evidence: str = "",
-    device: str = "cpu",
-) -> Verdict:
-    """Compare a measurement with the ledger and return the verdict its rule gives.
-
-    Parameters
-    ----------
-    id
-        A claim of ``claims.toml``; write it as a literal, so that the build can see it.
-    estimate
-        The number that the claim's ``measure`` asks for.
-    interval
-        Its 95% interval ``(low, high)``; leave out for a deterministic quantity.
-    n_seeds
-        Independent seeds behind the interval.
-    unit, evidence
-        Words for the card: the unit of the estimate, and what was run to get it. The evidence may hold formulas, in
-        TeX between dollar signs.
-    device
-        Where it ran, as torch names it: ``"cpu"``, ``"cuda:0"``.
-
-    Raises
-    ------
-    ValueError
-        For an unknown id, an estimate or an end of the interval that is not a finite number, an interval that is not
-        ordered around the estimate, a negative deviation, a share outside [0, 1], a number of seeds that is not a
-        whole number of at least 1, words that are not a text, and a device that torch would not name so.
-    """
-    claims = ledger()
-    if id not in list(claims):
-        raise ValueError(unknown("claim id", id, claims))
-    try:
-        return _judge(claims[id], estimate, interval, n_seeds, unit, evidence, device)
-    except ValueError as error:
-        raise ValueError(f"{id}: {error}") from None
-
-
-def _judge(claim, estimate, interval, n_seeds, unit, evidence, device) -> Verdict:
-    rule = claim.rule
-    estimate = _finite("estimate", estimate)
-    if rule.kind == "exact" and estimate < 0:
-        raise ValueError(f"estimate={estimate} is a deviation, so it cannot be negative: take the absolute value")
-    if rule.kind == "share" and not 0 <= estimate <= 1:
-        raise ValueError(f"estimate={estimate} is a share, so it lies between 0 and 1")
-    if interval is not None:
-        interval = _interval(interval, estimate)
-    elif rule.kind == "region" and rule.min_seeds:
-        raise ValueError("the rule asks for a 95% interval; statistics.student(values).interval gives one")
-    if n_seeds is not None:
-        n_seeds = _seeds(n_seeds)
-    for name, text in (("unit", unit), ("evidence", evidence)):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}={text!r} must be a text")
-        to_html(text)
-    if not isinstance(device, str) or not re.fullmatch(r"[a-z]+(:\d+)?", device):
-        raise ValueError(f'device={device!r} must be a text such as "cpu" or "cuda:0"')
-    verdict = rule.verdict(estimate, interval or (estimate, estimate), n_seeds, device)
-    return Verdict(claim, verdict, estimate, interval, n_seeds, unit, evidence, device)
-
-
-def _finite(name: str, value: Any) -> float:
-    try:
-        found = math.nan if isinstance(value, str | bytes) else float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError):  # torch's own for what is not one number
-        found = math.nan
-    if not math.isfinite(found):
-        raise ValueError(f"{name}={value!r} is not a finite number")
-    return found
-
-
-def _interval(interval: Any, estimate: float) -> tuple[float, float]:
-    try:
-        ends = tuple(interval)
-    except TypeError:
-        ends = ()
-    if len(ends) != 2:
-        raise ValueError(f"interval={interval!r} must be a pair (low, high) around estimate={estimate}")
-    low, high = (_finite(f"interval[{i}]", end) for i, end in enumerate(ends))
-    if not low <= estimate <= high:
-        raise ValueError(f"interval=({low}, {high}) must be (low, high) around estimate={estimate}")
-    return low, high
-
-
-def _seeds(n_seeds: Any) -> int:
-    try:
-        found = 0 if isinstance(n_seeds, bool) else index(n_seeds)
-    except TypeError:
-        found = 0
-    if found < 1:
-        raise ValueError(f"n_seeds={n_seeds!r} must be a whole number of at least 1, or left out")
-    return found

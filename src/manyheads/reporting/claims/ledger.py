@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields
 from functools import cache
+from typing import Any
 
-from manyheads.reporting.claims.rules import Rule
-from manyheads.reporting.formulas import to_html
+from manyheads.reporting.claims.conditions import Condition, check_text
+from manyheads.reporting.claims.rules import Change, Rule
 from manyheads.reporting.paths import data_root
 
 
@@ -33,9 +34,9 @@ class Claim:
     def __post_init__(self):
         for name in ("statement", "source", "reported", "measure"):
             text = getattr(self, name)
-            if not isinstance(text, str) or not text.strip():
+            check_text(name, text)
+            if not text.strip():
                 raise ValueError(f"{name}={text!r} must be a text")
-            to_html(text)
         if not isinstance(self.chapter, int) or self.chapter < 1:
             raise ValueError(f"chapter={self.chapter!r} must be a whole number of at least 1")
 
@@ -57,16 +58,37 @@ def read_ledger(text: str) -> dict[str, Claim]:
     claims = {}
     for id, entry in tomllib.loads(text).items():
         try:
-            _only(entry, Claim, {"id"}, required=True)
-            _only(entry["rule"], Rule)
-            claims[id] = Claim(id, **{**entry, "rule": Rule(**entry["rule"])})
+            claims[id] = _make(Claim, {"id": id, **entry, "rule": _rule(entry.get("rule"))})
         except ValueError as error:
             raise ValueError(f"claims.toml, [{id}]: {error}") from None
     return claims
 
 
-def _only(table: Mapping[str, object], kind: type, ours: set[str] = frozenset(), required: bool = False) -> None:
-    """Refuse fields that ``kind`` does not have, and with ``required`` the lack of one."""
-    known = {field.name for field in fields(kind)} - ours
-    if set(table) - known or (required and known - set(table)):
-        raise ValueError(f"fields are {sorted(table)}, expected {sorted(known)}")
+def _rule(table: Any) -> Rule:
+    table = dict(_table("rule", table))
+    if "conditions" in table:
+        conditions = _table("conditions", table["conditions"])
+        table["conditions"] = {name: _make(Condition, condition) for name, condition in conditions.items()}
+    if "controls" in table:
+        _table("controls", table["controls"])
+    if "history" in table:
+        if not isinstance(table["history"], list):
+            raise ValueError(f"history={table['history']!r} must be a list of tables")
+        table["history"] = tuple(_make(Change, change) for change in table["history"])
+    return _make(Rule, table)
+
+
+def _make(kind: type, table: Any) -> Any:
+    """Make a ``kind`` of a table; refuse fields that it does not have, and the lack of one that it needs."""
+    given = set(_table(kind.__name__.lower(), table))
+    known = {field.name for field in fields(kind)}
+    needed = {field.name for field in fields(kind) if field.default is field.default_factory is MISSING}
+    if given - known or needed - given:
+        raise ValueError(f"fields are {sorted(given)}, expected {sorted(needed)} and perhaps {sorted(known - needed)}")
+    return kind(**table)
+
+
+def _table(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{name}={value!r} must be a table")
+    return value

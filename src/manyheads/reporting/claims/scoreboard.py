@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from manyheads.names import unknown
-from manyheads.reporting.claims.cards import anchor
+from manyheads.reporting.claims.cards import anchor, condition_in_words, rule_notes, summary
 from manyheads.reporting.claims.ledger import Claim, ledger
-from manyheads.reporting.claims.rules import EXACT, HOLDS, MARKS, MORE_COMPUTE, NOT_HERE, PARTLY
-
-_MEANINGS = {
-    EXACT: "proved, and checked to rounding",
-    HOLDS: "the whole 95% interval is on the claimed side",
-    PARTLY: "some of it, or the interval straddles the line",
-    NOT_HERE: "we tried, and it came out otherwise",
-    MORE_COMPUTE: "too few seeds, or no such device here",
-}
+from manyheads.reporting.claims.verdicts import MARKS, MEANINGS
 
 
 def check(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -> list[str]:
@@ -61,8 +54,13 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
         "# Scoreboard",
         "",
         "Which claims of the papers did we check, and what came out? This page is generated from the verdict cards of",
-        "the executed chapters. A rule, fixed beside the claim, turns each estimate and",
-        f"interval into a verdict; nobody types one in. {len(found)} of {len(claims)} claims are judged so far.",
+        "the executed chapters. A rule, fixed beside the claim, turns what was measured into a verdict; nobody types",
+        f"one in. {len(found)} of {len(claims)} claims are judged so far.",
+        "",
+        "A verdict is about what we measured, on the tasks and at the sizes that its row names, and nothing else.",
+        "Each row says what would have come out otherwise; its folded part says what fixes the lines, what predictors",
+        "that know nothing would measure, and every earlier version of the rule with the verdict it gives.",
+        f"Rules that asked for something else when the data were made: {_younger(found)}.",
         "",
         *_table(("Verdict", "Meaning", "Claims"), _tally(tally)),
     ]
@@ -79,14 +77,24 @@ def scoreboard(verdicts: Iterable[Mapping[str, Any]], chapters: Iterable[int]) -
 
 
 def _tally(tally: Mapping[str, int]) -> list[list[str]]:
-    return [[f"{MARKS[word]} {word}", meaning, str(tally[word])] for word, meaning in _MEANINGS.items()]
+    return [[f"{MARKS[word]} {word}", meaning, str(tally[word])] for word, meaning in MEANINGS.items()]
+
+
+def _younger(found: Mapping[str, Mapping[str, Any]]) -> str:
+    return ", ".join(id for id in ledger() if found.get(id, {}).get("note")) or "none"
 
 
 def _row(c: Claim) -> list[str]:
+    conditions = "".join(
+        f"<br>**{name}**: {_plain(line.text)}; {condition_in_words(c.rule, name)}"
+        for name, line in c.rule.conditions.items()
+    )
+    notes = "<br>".join(map(_plain, rule_notes(c.rule)))
+    folded = f"<details><summary>{summary(c.rule)}</summary>{notes}</details>" if notes else f"<br>{summary(c.rule)}"
     return [
         f'<span id="claim-{c.id.lower()}"></span>{c.id}',
-        f"{c.statement} *{c.source}: {c.reported}.*",
-        f"{c.measure}; *{c.rule.in_words()}*",
+        f"{_plain(c.statement)} *{_plain(c.source)}: {_plain(c.reported)}.*",
+        f"{_plain(c.measure)}{conditions}<br>*{_plain(c.rule.in_words())}*{folded}",
     ]
 
 
@@ -95,7 +103,18 @@ def _verdict(c: Claim, v: Mapping[str, Any] | None) -> str:
         return f"not judged (chapter {c.chapter})"
     # Raw HTML: the target is made by the chapter's output, where Sphinx does not look for anchors.
     link = f'<a href="{v["page"]}#{anchor(c.id)}">{MARKS[v["verdict"]]} {v["verdict"]}</a>'
-    return f"**{link}**: {v['measured']} (chapter {c.chapter})"
+    lines = [f"**{link}**: {_plain(v['measured'])} (chapter {c.chapter})"]
+    lines += [f"{each['name']} **{each['outcome']}**: {each['measured']}" for each in v["conditions"]]
+    lines += [_plain(v["evidence"])] if v["evidence"] else []
+    lines += [f"**{v['note']}**"] if v["note"] else []
+    return "<br>".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Keep Markdown from reading anything but formulas into a text."""
+    pieces = re.split(r"(\$[^$]+\$)", text)
+    pieces[::2] = (re.sub(r"([\\`*_\[\]<&])", r"\\\1", piece) for piece in pieces[::2])
+    return "".join(pieces)
 
 
 def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
