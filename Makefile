@@ -4,7 +4,7 @@ PIP_ARGS ?=
 VENV := .venv
 COLAB := .venv-colab
 RUN := $(VENV)/bin/python
-export JUPYTER_PREFER_ENV_PATH := 1
+unexport PYTHONPATH # another checkout's tools must not come before these
 export PYTHONHASHSEED := 0
 
 .PHONY: help check book test notebooks serve lint format bench record clean

@@ -1,7 +1,6 @@
 """The committed notebooks: in order, in sync with the code, and the same bytes every time."""
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,30 +12,31 @@ import pytest
 from bookkit import pipeline
 from bookkit.notebooks import normalise, parameters, toc
 from bookkit.notebooks.cache import Cache
+from bookkit.notebooks.environment import controlled
 from bookkit.project import Project
 from tests.book.rounding import same_up_to_rounding
 
 PROJECT = Project.find()
 CHAPTERS = toc.chapters(PROJECT)
 SANITIZE = Path(__file__).with_name("nbval-sanitize.cfg")
-# A run that shares as little as it can with the one that is committed: another processor, no kernels but our own.
-ELSEWHERE = {
-    "ATEN_CPU_CAPABILITY": "default",
-    "MANYHEADS_EXPLORE": "still",
-    "OMP_NUM_THREADS": "1",
-    "JUPYTER_PATH": "",
-    "JUPYTER_PREFER_ENV_PATH": "1",
-    "LC_ALL": "C",
-}
+# A run that shares as little as it can with the one that is committed: as on a processor with other instructions.
+ELSEWHERE = {"ATEN_CPU_CAPABILITY": "default", "MANYHEADS_EXPLORE": "still", "OMP_NUM_THREADS": "1"}
 
 
-def nbval(*paths, cwd=None, n_jobs=1):
+@pytest.fixture
+def elsewhere(tmp_path):
+    home = tmp_path / "home"
+    home.mkdir()
+    return controlled(PROJECT, home) | ELSEWHERE
+
+
+def nbval(*paths, environment, n_jobs=1):
     command = ["-m", "pytest", "--nbval", "-q", "-p", "no:cacheprovider", f"--nbval-sanitize-with={SANITIZE}"]
     jobs = ["-n", str(n_jobs), "--dist", "loadfile"] if n_jobs > 1 else []
     return subprocess.run(
-        [sys.executable, *command, *jobs, "-c", "/dev/null", *map(str, paths)],
-        cwd=cwd,
-        env=os.environ | ELSEWHERE,
+        [sys.executable, *command, "--nbval-current-env", *jobs, "-c", "/dev/null", *map(str, paths)],
+        cwd=PROJECT.root,
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
@@ -47,9 +47,9 @@ def test_the_committed_notebooks_and_the_scoreboard_are_in_order():
     pipeline.check(PROJECT)
 
 
-def test_nbval_finds_the_stored_output_of_every_committed_notebook_again(root):
-    """The one fresh execution, as on a processor with other instructions."""
-    done = nbval(*(chapter.path for chapter in CHAPTERS), cwd=root, n_jobs=2)
+def test_nbval_finds_the_stored_output_of_every_committed_notebook_again(elsewhere):
+    """The one fresh execution."""
+    done = nbval(*(chapter.path for chapter in CHAPTERS), environment=elsewhere, n_jobs=2)
     assert done.returncode == 0, done.stdout[-5000:]
     assert re.search(r"\d{2,} passed", done.stdout)
 
@@ -62,7 +62,7 @@ def test_nbval_finds_the_stored_output_of_every_committed_notebook_again(root):
         ("1 + 1", "1 + 1  # a comment", False),
     ],
 )
-def test_nbval_catches_a_planted_change(tmp_path, old, new, caught):
+def test_nbval_catches_a_planted_change(elsewhere, tmp_path, old, new, caught):
     cells = [nbformat.v4.new_code_cell(source) for source in ("1 + 1", 'print("same")')]
     nb = nbformat.v4.new_notebook(cells=cells)
     path = tmp_path / "planted.ipynb"
@@ -70,13 +70,14 @@ def test_nbval_catches_a_planted_change(tmp_path, old, new, caught):
     subprocess.run(
         [sys.executable, "-m", "jupyter", "execute", "--inplace", "--kernel_name=python3", str(path)],
         check=True,
+        env=elsewhere,
         capture_output=True,
     )
     nb = nbformat.read(path, 4)
     for cell in nb.cells:
         cell.source = cell.source.replace(old, new)
     nbformat.write(nb, path)
-    assert (nbval(path).returncode != 0) == caught
+    assert (nbval(path, environment=elsewhere).returncode != 0) == caught
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=str)

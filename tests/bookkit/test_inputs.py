@@ -161,7 +161,7 @@ USES = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", USES)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_content_is_used_or_refused_by_name(checkout, ledger, name, data):
     [path] = checkout.root.glob(name)

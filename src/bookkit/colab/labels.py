@@ -23,7 +23,7 @@ NUMBERED = {
     "list-table": "Table",
     "math": "",
 }
-_ALWAYS = ("prf:", "exercise")  # numbered without a label too; figures, tables and equations only with one
+_ALWAYS = ("prf:", "exercise")  # numbered without a label too; figures and tables with a caption or one
 
 
 @dataclass
@@ -31,6 +31,8 @@ class Labels:
     """The names of all labels of a book, and the numbers of blocks in the order in which a chapter has them."""
 
     names: dict[str, str] = field(default_factory=dict)
+    captions: dict[str, str] = field(default_factory=dict)
+    titles: dict[str, str] = field(default_factory=dict)  # of exercises
 
     @classmethod
     def collect(cls, chapters: Mapping[int, Iterable[str]]) -> Labels:
@@ -40,9 +42,18 @@ class Labels:
             labels._read(sources, Numbering(number))
         return labels
 
-    def of(self, label: str) -> str:
-        """Return what a reference to ``label`` reads as; an unknown label reads as its own words."""
-        return self.names.get(label) or re.sub(r"^[a-z]+[-:]", "", label).replace("-", " ").replace("_", " ")
+    def of(self, label: str, numbered: bool = False) -> str:
+        """Return what a reference to ``label`` reads as; an unknown label reads as its own words.
+
+        Figures and tables read as their caption, and as their number where it is asked for with ``numref``.
+        """
+        caption = "" if numbered else self.captions.get(label)
+        return caption or self.names.get(label) or re.sub(r"^[a-z]+[-:]", "", label).replace("-", " ").replace("_", " ")
+
+    def solution(self, exercise: str) -> str:
+        """Return what the solution of an exercise is called: by the number and the title of the exercise."""
+        title = self.titles.get(exercise)
+        return f"Solution to {self.of(exercise)}" + (f" ({title})" if title else "")
 
     def _read(self, sources: Iterable[str], numbering: Numbering) -> None:
         pending: list[str] = []
@@ -59,11 +70,14 @@ class Labels:
             for label in [*pending, own]:
                 if label and name:
                     self.names[label] = name
+                    self.captions[label] = _caption(block)
             pending.clear()
+            if isinstance(block, Directive) and block.name.startswith("exercise"):
+                self.titles[block.label] = block.argument
             if isinstance(block, Directive) and block.name.startswith("solution") and block.label:
                 solutions.append((block.label, block.argument))
         for label, exercise in solutions:
-            self.names[label] = f"Solution to {self.of(exercise)}"
+            self.names[label] = self.solution(exercise)
 
 
 class Numbering:
@@ -80,13 +94,20 @@ class Numbering:
         if not isinstance(block, Directive) or block.name not in NUMBERED:
             return ""
         kind = NUMBERED[block.name]
-        if not block.label and not block.name.startswith(_ALWAYS):
+        if not (block.label or _caption(block) or block.name.startswith(_ALWAYS)):
             return ""
         if "nonumber" in block.options:
             return kind
         self.counts[kind] += 1
         number = f"{self.chapter}.{self.counts[kind]}"
         return f"{kind} {number}" if kind else f"({number})"
+
+
+def _caption(block: Block) -> str:
+    """Return the caption of a figure or a table; nothing for other blocks."""
+    if isinstance(block, Directive) and block.name == "figure":
+        return block.body.partition("\n\n")[0]
+    return block.argument if isinstance(block, Directive) and block.name in ("table", "list-table") else ""
 
 
 def walk(blocks: Iterable[Block]) -> Iterator[Block]:

@@ -76,7 +76,7 @@ class Plain:
             caption = self.convert(block.body) or block.options.get("alt", "")
             return f"*{number or 'Figure'}: {caption}*" if caption else ""
         if name.startswith("solution"):
-            title = f"Solution to {self.labels.of(block.argument)}"
+            title = self._inline(self.labels.solution(block.argument))
             return f"**{title}**" if name == "solution-start" else _folded(title, self.convert(block.body))
         if name == "dropdown" or "dropdown" in block.options.get("class", "").split():
             title = f"{number} ({argument})" if number and argument else number or argument
@@ -119,12 +119,13 @@ class Plain:
             return self._cite(role, [key.strip() for key in body.split(",")])
         if role.startswith("glue:"):
             return self._value(body)
-        if role == "numref" and text:
-            number = self.labels.of(label).rpartition(" ")[2]
-            return text.replace("%s", number).replace("{number}", number)
+        if role == "numref":
+            name = self.labels.of(label, numbered=True)
+            number = name.rpartition(" ")[2]
+            return text.replace("%s", number).replace("{number}", number) or name
         if role == "doc":
             return self._inline(text) or self.labels.of(PurePosixPath(label).stem)
-        if role in ("eq", "ref", "numref", "prf:ref", "any"):
+        if role in ("eq", "ref", "prf:ref", "any"):
             return self._inline(text) or self.labels.of(label)
         if role in ("sub", "sup", "kbd"):
             return f"<{role}>{body}</{role}>"

@@ -10,8 +10,7 @@ from nbformat import NotebookNode
 
 from bookkit.errors import ClaimError
 from bookkit.notebooks.toc import Chapter
-
-MIME = "application/vnd.manyheads.verdict+json"
+from bookkit.reading import VERDICT as MIME
 
 
 class Ledger(Protocol):
