@@ -36,7 +36,7 @@ def read(paths: Iterable[Path]) -> dict[str, Citation]:
     """
     from pybtex.database import parse_string
 
-    works = {}
+    works: dict[str, Citation] = {}
     for path in paths:
         if not path.is_file():
             raise BookError(f"the bibliography {path} named in _config.yml does not exist")

@@ -96,7 +96,7 @@ def fetch(project: Project) -> Path | None:
         except (OSError, subprocess.SubprocessError) as error:
             print(f"Browser scripts: not fetched ({_reason(error)}); the pages will load them from public servers.")
             return None
-        contents = {}
+        contents: dict[str, bytes] = {}
         for package in PACKAGES:
             contents |= _select(package, _verified(package, archives))
     _install(project.vendor, contents)

@@ -108,7 +108,7 @@ def replay(config: Config, recorded=None) -> dict[str, list]:
         layer = random_layer(setting["width"], setting["embedding"], seed)
         state = states.encoder_state(layer, reduced=True)
         with torch.no_grad():
-            distances.append(float(torch.dist(*map(state, pair))))
+            distances.append(float(torch.dist(state(pair[0]), state(pair[1]))))
         gaps.append(float(target(pair[0]) - target(pair[1])))
     return {"pairs": pairs_.tolist(), "distance": distances, "gap": gaps}
 

@@ -131,5 +131,6 @@ def assemble(axes: Mapping[str, Sequence], parts: Sequence[Mapping[str, Any]], n
     With ``n_seeds``, every part holds one number a seed, and the axis of seeds comes last.
     """
     shape = tuple(map(len, axes.values())) + (() if n_seeds is None else (n_seeds,))
-    whole = dict(axes) | ({} if n_seeds is None else {SEED: range(n_seeds)})
+    whole = {axis: tuple(values) for axis, values in axes.items()}
+    whole |= {} if n_seeds is None else {SEED: tuple(range(n_seeds))}
     return Grid(whole, {name: np.array([p[name] for p in parts]).reshape(shape) for name in parts[0]}, **about)

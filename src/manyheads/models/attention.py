@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -65,11 +67,22 @@ class Attention(nn.Module):
     Source: Vaswani et al. 2017, arXiv 1706.03762; those of the options: see :class:`~manyheads.models.AttentionSpec`.
     """
 
+    spec: AttentionSpec
+    q_proj: nn.Linear
+    k_proj: nn.Linear
+    v_proj: nn.Linear
+    kv_down: nn.Linear
+    k_up: nn.Linear
+    v_up: nn.Linear
+    out_proj: nn.Linear
+    gain_q: nn.Parameter
+    gain_k: nn.Parameter
+
     def __init__(self, spec: AttentionSpec, device=None, dtype=None):
         super().__init__()
         self.spec = spec
-        place = {"device": device, "dtype": dtype}
-        linear = partial(nn.Linear, bias=spec.bias, **place)
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
+        linear: Callable[..., nn.Linear] = partial(nn.Linear, bias=spec.bias, **place)
         n_q, n_k, n_v = spec.n_heads * spec.d_head, spec.n_kv_heads * spec.d_head, spec.n_kv_heads * spec.d_value
 
         self.q_proj = linear(spec.d_model, n_q)
@@ -153,8 +166,8 @@ class Attention(nn.Module):
             q_bhtd = q_bhtd * self.gain_q[:, None, :]
             k_bgtd = k_bgtd * self.gain_k[:, None, :]
         if spec.position == "rope":
-            q_bhtd = positions.rotate(q_bhtd, spec.rotary_dim)
-            k_bgtd = positions.rotate(k_bgtd, spec.rotary_dim)
+            q_bhtd = positions.rotate(q_bhtd, spec.rotary_dim)  # type: ignore[arg-type] # rope has one
+            k_bgtd = positions.rotate(k_bgtd, spec.rotary_dim)  # type: ignore[arg-type]
         return q_bhtd, k_bgtd, v_bgtc
 
     def extra_repr(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -66,7 +67,7 @@ class EncoderSpec:
     heads: tuple[int, ...]
     d_head: int | None = None
     d_value: int | None = None
-    d_ff: int | None = None
+    d_ff: int = None  # type: ignore[assignment] # filled in below
     ffn: str = "gelu"
     norm: bool = False
     embedding: str = "linear"
@@ -98,8 +99,8 @@ class EncoderSpec:
         return AttentionSpec(
             d_model=self.d_model,
             n_heads=self.heads[layer],
-            d_head=self.d_head,
-            d_value=self.d_value,
+            d_head=self.d_head,  # type: ignore[arg-type] # filled in there
+            d_value=self.d_value,  # type: ignore[arg-type]
             position=self.position,
             bias=self.bias,
         )
@@ -133,9 +134,12 @@ class EncoderSpec:
 class Layer(nn.Module):
     """Attention, then a feed-forward network, each added to the stream it reads."""
 
+    attention: Attention
+    feedforward: FeedForward
+
     def __init__(self, spec: EncoderSpec, layer: int, device=None, dtype=None):
         super().__init__()
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.norm_1 = _norm(spec, **place)
         self.attention = Attention(spec.attention(layer), **place)
         self.norm_2 = _norm(spec, **place)
@@ -197,17 +201,24 @@ class Encoder(nn.Module):
     inside the residual branch, Xiong et al. 2020, arXiv 2002.04745.
     """
 
+    spec: EncoderSpec
+    embedding: nn.Linear | FeedForward
+    class_token: nn.Parameter
+    layers: Sequence[Layer]
+    head: nn.Linear
+
     def __init__(self, spec: EncoderSpec, device=None, dtype=None):
         super().__init__()
         self.spec = spec
-        place = {"device": device, "dtype": dtype}
+        place: dict[str, Any] = {"device": device, "dtype": dtype}
         if spec.embedding == "linear":
             self.embedding = nn.Linear(spec.d_in, spec.d_model, **place)
         else:
             self.embedding = FeedForward(spec.d_in, spec.d_ff, spec.d_model, "gelu", **place)
         self.class_token = nn.Parameter(torch.empty(spec.d_model, **place))
         nn.init.uniform_(self.class_token, -(spec.d_model**-0.5), spec.d_model**-0.5)
-        self.layers = nn.ModuleList(Layer(spec, layer, **place) for layer in range(spec.n_layers))
+        layers = nn.ModuleList(Layer(spec, layer, **place) for layer in range(spec.n_layers))
+        self.layers = layers  # type: ignore[assignment] # a list of layers is what it is to everybody
         self.norm = _norm(spec, **place)
         self.head = nn.Linear(spec.d_model, spec.d_out, **place)
 

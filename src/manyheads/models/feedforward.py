@@ -50,6 +50,10 @@ class FeedForward(nn.Module):
     without biases.
     """
 
+    up_proj: nn.Linear
+    gate_proj: nn.Linear
+    down_proj: nn.Linear
+
     def __init__(self, d_in: int, d_hidden: int, d_out: int, kind: str = "gelu", device=None, dtype=None):
         super().__init__()
         if kind not in KINDS:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -30,7 +32,7 @@ def rotate(x: Tensor, rotary_dim: int, base: float = 10_000.0) -> Tensor:
     Su et al. 2021, arXiv 2104.09864 (pairs are neighbours, as there, not halves).
     """
     n_tokens = x.shape[-2]
-    exact = {"device": x.device, "dtype": torch.promote_types(x.dtype, torch.float32)}
+    exact: dict[str, Any] = {"device": x.device, "dtype": torch.promote_types(x.dtype, torch.float32)}
     frequency_r = base ** (-torch.arange(0, rotary_dim, 2, **exact) / rotary_dim)
     angle_tr = torch.arange(n_tokens, **exact)[:, None] * frequency_r
     cos, sin = angle_tr.cos(), angle_tr.sin()
@@ -52,7 +54,7 @@ def alibi_slopes(n_heads: int, device=None, dtype=None) -> Tensor:
 
 def alibi_bias(n_heads: int, n_tokens: int, device=None, dtype=torch.float32) -> Tensor:
     """What alibi adds to the scores: ``-slope[h] * |i - j|``, ``[H, T, T]``, on both sides of the diagonal."""
-    exact = {"device": device, "dtype": torch.promote_types(dtype, torch.float32)}
+    exact: dict[str, Any] = {"device": device, "dtype": torch.promote_types(dtype, torch.float32)}
     position_t = torch.arange(n_tokens, **exact)
     distance_tt = (position_t[:, None] - position_t).abs()
     return (-alibi_slopes(n_heads, **exact)[:, None, None] * distance_tt).to(dtype)

@@ -154,5 +154,6 @@ def _checked(heads: Sequence[int]) -> Heads:
 
 
 def _clip(share: object) -> float:
-    finite = isinstance(share, Real) and not isinstance(share, bool) and not math.isnan(share)
-    return float(min(1.0, max(0.0, share))) if finite else 0.5
+    if not isinstance(share, Real) or isinstance(share, bool) or math.isnan(share):
+        return 0.5
+    return float(min(1.0, max(0.0, float(share))))

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from numbers import Integral
+from typing import TypeVar
 
 import torch
 from torch import nn
+
+Module = TypeVar("Module", bound=nn.Module)
 
 
 def generator(seed: int, *names: str) -> torch.Generator:
@@ -44,7 +47,7 @@ def generator(seed: int, *names: str) -> torch.Generator:
 
 
 @torch.no_grad()
-def initialise(module: nn.Module, seed: int) -> nn.Module:
+def initialise(module: Module, seed: int) -> Module:
     """Draw every parameter of ``module`` anew, each by its own name, and return the module.
 
     The last part of a parameter's name decides what it becomes:

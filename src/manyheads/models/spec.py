@@ -90,9 +90,10 @@ class AttentionSpec:
 
     d_model: int
     n_heads: int
-    d_head: int | None = None
-    d_value: int | None = None
-    n_kv_heads: int | None = None
+    # Left out, these are filled in below, so that whoever reads a spec finds a number.
+    d_head: int = None  # type: ignore[assignment]
+    d_value: int = None  # type: ignore[assignment]
+    n_kv_heads: int = None  # type: ignore[assignment]
     position: str = "none"
     rotary_dim: int | None = None
     qk_norm: bool = False

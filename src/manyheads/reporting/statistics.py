@@ -57,5 +57,5 @@ def student(values: ArrayLike, confidence: float = 0.95, log: bool = False) -> M
         values = np.log(values)
     mean = float(values.mean())
     half = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1) * stats.sem(values))
-    ends = (mean, mean - half, mean + half)
-    return Mean(*(map(math.exp, ends) if log else ends), int(values.size), confidence)
+    middle, low, high = (math.exp(end) if log else end for end in (mean, mean - half, mean + half))
+    return Mean(middle, low, high, int(values.size), confidence)

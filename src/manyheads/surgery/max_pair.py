@@ -186,7 +186,7 @@ def pour(A: Tensor, budget: MaxPairBudget, device=None) -> Encoder:
     network = blank_encoder(budget.spec, device or A.device)
     A = A.to(network.class_token.device)
     d, at = budget.spec.d_in, slots(budget.spec.d_in)
-    root = math.sqrt(budget.spec.d_head)  # attention divides scores by it
+    root = math.sqrt(budget.spec.attention(0).d_head)  # attention divides scores by it
     identity = torch.eye(d, dtype=A.dtype, device=A.device)
     first, second = network.layers
 

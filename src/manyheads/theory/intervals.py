@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -79,7 +80,7 @@ class Interval:
 
     def sum(self, axis: int) -> Interval:
         """Sum over one axis."""
-        first, *others = (self.arrange(lambda ends, k=k: ends.take(k, axis)) for k in range(self.shape[axis]))
+        first, *others = (self.arrange(partial(np.take, indices=k, axis=axis)) for k in range(self.shape[axis]))
         return sum(others, first)
 
     def max(self) -> Interval:

@@ -197,7 +197,7 @@ def _checked(encoder: Encoder, x: Tensor, x_other: Tensor, matrix: Tensor, lower
         )
     if matrix.shape != (d_in, d_in):
         raise ValueError(f"matrix has shape {tuple(matrix.shape)}; expected {(d_in, d_in)}")
-    pair, matrix = np.stack([_array(x), _array(x_other)]), _array(matrix)
+    pair, matrix = np.stack([_array(x), _array(x_other)]), _array(matrix)  # type: ignore[assignment] # an array now
     if not np.isfinite(matrix).all():
         raise ValueError("matrix holds numbers that are not finite")
     if not ((lower <= pair) & (pair <= upper)).all():

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import jacrev, vmap
 
 from manyheads.models import Encoder
@@ -62,7 +62,8 @@ def _reach(encoder: Encoder) -> Tensor:
     _with_numbers(encoder)
     columns = encoder.layers[0].attention.out_proj.weight
     if encoder.spec.embedding == "linear" and not encoder.spec.norm:
-        read = torch.cat([encoder.embedding.weight, (encoder.class_token - encoder.embedding.bias)[:, None]], dim=1)
+        embedding: nn.Linear = encoder.embedding  # type: ignore[assignment] # since it is "linear"
+        read = torch.cat([embedding.weight, (encoder.class_token - embedding.bias)[:, None]], dim=1)
         columns = torch.cat([value @ read for value in _values(encoder)], dim=1)
     left, singular, _ = torch.linalg.svd(columns, full_matrices=False)
     return left[:, singular > rank_tolerance(columns, least=1e-12) * singular[0]]

@@ -281,9 +281,9 @@ def _resume(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
             what = name.removeprefix("model.")
             raise checkpoint.damaged(path, f"its {what} has shape {have.get(name)}, the model's {want.get(name)}")
     outline = _outline(trainee.model)
-    for old, new in zip_longest(values.get("model", outline), outline, fillvalue="nothing"):
-        if old != new:
-            raise checkpoint.damaged(path, f"its model has {old.strip()}, this one {new.strip()}")
+    for had, has in zip_longest(values.get("model", outline), outline, fillvalue="nothing"):
+        if had != has:
+            raise checkpoint.damaged(path, f"its model has {had.strip()}, this one {has.strip()}")
     trainee.load_state(tensors)
     trace.done = len(tensors["losses"])
     trace.losses[: trace.done] = tensors["losses"].to(trace.losses)

@@ -25,8 +25,10 @@ from manyheads.training.engine import Draw, Loss, Result
 from manyheads.training.schedule import factor
 from manyheads.training.structure import slots, tied
 
-SHARED = ("n_steps", "batch_size", "optimizer", "eval_every", "eval_size", "device", "dtype")
-SHARED += ("stop_after", "checkpoint", "checkpoint_every")
+SHARED = (
+    *("n_steps", "batch_size", "optimizer", "eval_every", "eval_size", "device", "dtype"),
+    *("stop_after", "checkpoint", "checkpoint_every"),
+)
 CACHE_BYTES = 32 * 2**20  # what a processor keeps close; a pass over more members than fit gains nothing
 GPU_BYTES = 4 * 2**30
 NOT_FOR_ALL = "vmap|[Bb]atching rule|[Bb]atch norm got a batched|'function' object has no attribute"  # torch's words
@@ -109,8 +111,8 @@ class Stacked:
         # A group of the optimiser is a run of members that differ in seed and clipping at most; it sees their rows as
         # one tensor.
         self.groups, groups = [], []
-        for config, run in groupby(range(len(configs)), key=lambda m: replace(configs[m], seed=0, clip_norm=None)):
-            run = list(run)
+        for config, alike in groupby(range(len(configs)), key=lambda m: replace(configs[m], seed=0, clip_norm=None)):
+            run = list(alike)
             self.groups.append((config, slice(run[0], run[-1] + 1)))
             groups.append(optimizers.group(config, [self.flat[self.groups[-1][1]]]))
         self.optimizer = optimizers.optimizer(configs[0], groups, self.device)
@@ -237,7 +239,12 @@ class Stacked:
         """As many as keep what one pass remembers for the way back within the cache (or the GPU's memory)."""
         sizes = []
         batch = self._draw(self.batch, "batch 0", self.configs[0].batch_size)
-        with torch.autograd.graph.saved_tensors_hooks(lambda x: sizes.append(x.numel() * x.itemsize) or x, lambda x: x):
+
+        def weigh(x: Tensor) -> Tensor:
+            sizes.append(x.numel() * x.itemsize)
+            return x
+
+        with torch.autograd.graph.saved_tensors_hooks(weigh, lambda x: x):
             self._try(self.loss, batch, training=True)
         budget = CACHE_BYTES if self.device.type == "cpu" else GPU_BYTES
         return min(len(self.configs), max(1, budget // max(1, sum(sizes))))

@@ -73,7 +73,7 @@ def plain_log_ticks(figure: Figure) -> None:
         for axis in (ax.xaxis, ax.yaxis):
             if axis.get_scale() != "log":
                 continue
-            base = axis.get_transform().base
+            base = axis.get_transform().base  # type: ignore[attr-defined] # a logarithmic one has a base
             if isinstance(axis.get_major_formatter(), ticker.LogFormatter):
                 axis.set_major_formatter(LogLabels(base))
             if type(axis.get_major_locator()) is ticker.LogLocator:
@@ -122,8 +122,9 @@ class LogTicks(ticker.LogLocator):
 
     def __init__(self, base: float):
         super().__init__(base=base)
+        self.base = base
 
-    def tick_values(self, vmin: float, vmax: float) -> list[float]:
+    def tick_values(self, vmin: float, vmax: float) -> Sequence[float]:  # type: ignore[override]
         """Return the ticks in the view from ``vmin`` to ``vmax``."""
         low, high = sorted((float(vmin), float(vmax)))
         if not 0 < low < high:  # an axis without data
@@ -132,7 +133,7 @@ class LogTicks(ticker.LogLocator):
         font = axis.get_major_ticks(1)[0].label1.get_size()
         across = axis.axis_name == "x"
         length = (axis.axes.bbox.width if across else axis.axes.bbox.height) * 72 / axis.get_figure().dpi
-        return choose(low, high, self._base, length / font, across)
+        return choose(low, high, self.base, length / font, across)
 
 
 @lru_cache(maxsize=256)  # a drawing asks ten times

@@ -40,7 +40,7 @@ def svg(figure: Figure, alt: str) -> str:
             ax.get_legend().set_frame_on(False)
     plain_log_ticks(figure)
     buffer = io.StringIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):  # type: ignore[dict-item]
         # ``savefig`` would draw twice, the first time for the layout, which drawing does anyway.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
     label = html.escape(alt, quote=True)
@@ -49,8 +49,9 @@ def svg(figure: Figure, alt: str) -> str:
 
 def _inline(text: str, salt: str) -> str:
     """Make a matplotlib SVG file fit to stand inside a page: small, theme-coloured, with ids of its own."""
-    width = float(re.search(r'width="([\d.]+)pt"', text)[1]) * 4 / 3  # CSS pixels
-    view = re.search(r'viewBox="[^"]+"', text)[0]
+    [points] = re.findall(r'<svg[^>]* width="([\d.]+)pt"', text)
+    [view] = re.findall(r'<svg[^>]* (viewBox="[^"]+")', text)
+    width = float(points) * 4 / 3  # CSS pixels
     css = f"width:100%;max-width:{width:.0f}px;height:auto;fill:currentColor;stroke-linejoin:round"
     names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
     head = f'<svg aria-hidden="true" {names} {view} style="{css}">'
