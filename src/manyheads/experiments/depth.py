@@ -2,7 +2,7 @@
 
 Tokens are uniform in [-1, 1]^d and A = -I. (For a symmetric positive semidefinite A the best pair is a token with
 itself, and one layer is enough.) The small network has two layers of one head; the others have one layer, several heads
-and several times its parameters. All seeds of a network train in one pass.
+and up to more than twice its parameters. All seeds of a network train in one pass.
 """
 
 from __future__ import annotations
