@@ -1,10 +1,6 @@
-import doctest
-
 import numpy as np
 import pytest
 
-from manyheads import experiments
-from manyheads.experiments import grid
 from manyheads.experiments.grid import Grid, assemble
 from manyheads.reporting.statistics import student
 
@@ -14,10 +10,6 @@ VALUES = np.arange(1.0, 13.0).reshape(2, 2, 3)
 @pytest.fixture
 def small():
     return Grid({"n_tokens": (4, 8), "width": (16, 32), "seed": (0, 1, 2)}, {"nmse": VALUES, "half": VALUES / 2})
-
-
-def test_the_examples_in_the_docstrings_are_true():
-    assert doctest.testmod(grid).failed == doctest.testmod(experiments).failed == 0
 
 
 def test_an_axis_is_fixed_by_its_name_and_value(small):

@@ -1,4 +1,3 @@
-import doctest
 import re
 from collections import Counter
 
@@ -141,9 +140,3 @@ def test_every_schedule_is_reached_by_name():
 def test_bad_arguments_are_named_with_their_nearest_valid_choice(call, message):
     with pytest.raises(ValueError, match=re.escape(message)):
         call()
-
-
-def test_examples_in_the_docstrings():
-    failed, attempted = doctest.testmod(schedules)
-    assert attempted >= 6
-    assert not failed

@@ -1,5 +1,4 @@
 import dataclasses
-import doctest
 import json
 import re
 
@@ -278,9 +277,3 @@ def test_bad_arguments_are_named(arguments, message):
 def test_bad_decoders_are_named(arguments, name):
     with pytest.raises(ValueError, match=f"{name}=.* must be a positive integer"):
         decoder_parameters(*arguments)
-
-
-def test_examples_in_the_docstrings():
-    failed, attempted = doctest.testmod(costs)
-    assert attempted >= 1
-    assert not failed

@@ -1,6 +1,5 @@
 """The ensemble against the loop over its members, with clipping in action."""
 
-import doctest
 import re
 import signal
 import warnings
@@ -323,9 +322,3 @@ def test_members_of_different_shapes_are_named():
         ensemble.train(models, small.batch, small.loss, members(2))
     with pytest.raises(ValueError, match="holds 2 models for 3 configs; give one per config"):
         ensemble.train(models, small.batch, small.loss, members(3))
-
-
-def test_examples_in_the_docstrings():
-    failed, attempted = doctest.testmod(ensemble, extraglobs={"TrainConfig": small.TrainConfig})
-    assert attempted >= 3
-    assert not failed

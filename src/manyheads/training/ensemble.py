@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from manyheads.training import checks, engine, membership, optimizers, precision
 from manyheads.training.config import TrainConfig
 from manyheads.training.engine import Draw, Loss, Result
-from manyheads.training.schedule import factor
+from manyheads.training.learning_rate import factor
 from manyheads.training.structure import slots, tied
 
 SHARED = (

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from manyheads.training import checks, engine, optimizers, precision
 from manyheads.training.config import TrainConfig
 from manyheads.training.engine import Draw, Loss, Result
-from manyheads.training.schedule import factor
+from manyheads.training.learning_rate import factor
 
 
 def train(

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from manyheads.training import TrainConfig
-from manyheads.training.schedule import factor
+from manyheads.training.learning_rate import factor
 
 steps = st.integers(1, 200)
 share = st.floats(0, 1)

@@ -39,8 +39,8 @@ from torch import Tensor
 from manyheads.models import Encoder, EncoderSpec
 from manyheads.models.checks import above_zero, positive_int
 from manyheads.names import unknown
-from manyheads.surgery.blank import ROUNDING, blank_encoder, refuse_below_rounding
-from manyheads.surgery.piecewise import square
+from manyheads.surgery.constructions.blank import ROUNDING, blank_encoder, refuse_below_rounding
+from manyheads.surgery.constructions.piecewise import square
 from manyheads.theory.costs import encoder_parameters
 from manyheads.theory.softmax import gap_error_bound, gap_for, retrieval_error_bound, sharpness_for
 

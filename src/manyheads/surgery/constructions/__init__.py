@@ -4,8 +4,8 @@
 - :func:`peeling_network`: k layers of one head find the k-th largest of T numbers that are a gap apart.
 """
 
-from manyheads.surgery.max_pair import MaxPairBudget, max_pair_budget, max_pair_network
-from manyheads.surgery.peeling import PeelingBudget, gap_probability, peeling_budget, peeling_network
+from manyheads.surgery.constructions.max_pair import MaxPairBudget, max_pair_budget, max_pair_network
+from manyheads.surgery.constructions.peeling import PeelingBudget, gap_probability, peeling_budget, peeling_network
 
 __all__ = [
     "MaxPairBudget",

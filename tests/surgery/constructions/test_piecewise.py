@@ -6,7 +6,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.surgery.piecewise import ramp, square
+from manyheads.surgery.constructions.piecewise import ramp, square
 
 
 @given(st.floats(0.1, 10), st.integers(1, 60))

@@ -31,8 +31,8 @@ import torch
 
 from manyheads.models import Encoder, EncoderSpec
 from manyheads.models.checks import above_zero, at_least_zero, positive_int
-from manyheads.surgery.blank import ROUNDING, blank_encoder, refuse_below_rounding
-from manyheads.surgery.piecewise import ramp
+from manyheads.surgery.constructions.blank import ROUNDING, blank_encoder, refuse_below_rounding
+from manyheads.surgery.constructions.piecewise import ramp
 from manyheads.theory.costs import encoder_parameters
 from manyheads.theory.softmax import retrieval_error_bound, sharpness_for
 
