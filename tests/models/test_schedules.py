@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyheads.models import schedules
 from manyheads.models.checks import divisors
 from manyheads.models.schedules import SCHEDULES, by_name, geometric, linear, prism, reverse, shuffled, uniform
 

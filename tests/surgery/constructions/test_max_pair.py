@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.models.seeds import generator
-from manyheads.surgery.constructions import max_pair
-from manyheads.surgery.constructions import max_pair_budget, max_pair_network
+from manyheads.surgery.constructions import max_pair, max_pair_budget, max_pair_network
 from manyheads.theory.softmax import worst_case_scores
 
 KINDS = pytest.mark.parametrize("ffn", ["relu", "bilinear"])

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyheads.models.seeds import generator
-from manyheads.surgery.constructions import peeling
-from manyheads.surgery.constructions import gap_probability, peeling_budget, peeling_network
+from manyheads.surgery.constructions import gap_probability, peeling, peeling_budget, peeling_network
 from manyheads.theory.softmax import worst_case_scores
 
 # k, T, gap, tolerance
