@@ -1,10 +1,16 @@
 """A real browser, started once for all tests that look at pages, and one thread for those that want no more."""
 
+import contextlib
 import os
 import shutil
+import signal
 
 import pytest
 from hypothesis import settings
+
+# A process that was started in the background ignores interrupts, and hands that on; the tests send some.
+with contextlib.suppress(ValueError):  # not in the main thread
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every machine and in every run; a machine under load is slow, not wrong.
 settings.register_profile("book", derandomize=True, deadline=None)
