@@ -59,12 +59,13 @@ def finish(process: subprocess.Popen) -> None:
     assert process.returncode == 0, errors
 
 
+@pytest.mark.slow  # a process for every life
 @pytest.mark.parametrize("kind", ["loop", "ensemble"])
 def test_killed_at_random_moments_it_ends_with_the_same_bits(kind, tmp_path):
     peace = start(kind, 0, "", tmp_path / "peace.npz")
     checkpoint, moments, sizes = tmp_path / "c", random.Random(kind), [0]
     pause = 0.01 if kind == "loop" else 0.004  # about two seconds for a whole run
-    for _ in range(3 if kind == "loop" else 2):
+    for _ in range(2):
         process = start(kind, pause, checkpoint, tmp_path / "killed.npz")
         while size(checkpoint) == sizes[-1]:
             assert process.poll() is None, process.stderr.read()

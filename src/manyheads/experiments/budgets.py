@@ -7,10 +7,10 @@ interact here: each fits its own pattern, so all seeds train in one pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -97,7 +97,7 @@ def measure(config: Config, n_tokens: int, spread: float, d_head: int) -> dict[s
     return {"trained": trained.double().cpu(), "truncated": patterns.divergence(target, best).clamp_min(0)}
 
 
-def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+def replay(config: Config, recorded: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
     """``loss``: mean error before each of the first steps, at the first length and spread and a middle dimension."""
     d_head = config.d_heads[len(config.d_heads) // 2]
     first = islice(fit(config, config.n_tokens[0], config.spreads[0], d_head), REPLAYED_STEPS)

@@ -6,8 +6,9 @@ same state, against the state's dimension E, for a nonlinear and for a linear em
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -57,7 +58,7 @@ def random_layer(width: int, embedding: str, seed: int, device: str = "cpu") -> 
     return seeds.initialise(Encoder(spec, device=device, dtype=torch.float64), seed)
 
 
-def certify(config, encoder: Encoder, n_tokens: int, seed: int) -> collisions.Certificate:
+def certify(config: Config, encoder: Encoder, n_tokens: int, seed: int) -> collisions.Certificate:
     """Search for a pair of inputs that a one-layer encoder's attention map confuses."""
     start = 2 * torch.rand(n_tokens, 2, generator=seeds.generator(seed, "collisions", "x0"), dtype=torch.float64) - 1
     return collisions.certify(
@@ -93,7 +94,7 @@ def measure(config: Config, embedding: str, n_tokens: int, width: int) -> dict[s
     }
 
 
-def replay(config: Config, recorded=None) -> dict[str, list]:
+def replay(config: Config, recorded: Mapping[str, Any] | None = None) -> dict[str, list]:
     """Pairs of the first setting, and what is true of them: ``distance`` of their states and ``gap`` of their targets.
 
     A search amplifies rounding step by step, so another machine walks elsewhere; what it found stays a collision.

@@ -7,10 +7,12 @@ and up to more than twice its parameters. All seeds of a network train in one pa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
+from torch import Generator, Tensor
 
 from manyheads.experiments import recipe
 from manyheads.models import Encoder, EncoderSpec, seeds
@@ -61,7 +63,7 @@ class Config(recipe.Config):
                 raise ValueError(unknown("network", network, NETWORKS))
 
 
-def matrix(d_in: int) -> torch.Tensor:
+def matrix(d_in: int) -> Tensor:
     """Return A = -I [d, d]: the best pair is the most opposite one."""
     return -torch.eye(d_in)
 
@@ -82,10 +84,10 @@ def train(config: Config, n_tokens: int, network: str, stop_after: int | None = 
     """Train all seeds of one network in one pass; the held-out value is the NMSE."""
     target = matrix(config.d_in)
 
-    def make_model(seed):
+    def make_model(seed: int) -> Encoder:
         return seeds.initialise(Encoder(spec(config, network)), seed)
 
-    def batch(generator, n):
+    def batch(generator: Generator, n: int) -> tuple[Tensor, Tensor]:
         return pairs.draw(generator, n, n_tokens, target)
 
     return recipe.train_seeds(config, make_model, batch, recipe.mean_square, recipe.nmse, stop_after)
@@ -103,7 +105,7 @@ def measure(config: Config, n_tokens: int, network: str) -> dict[str, list[float
     }
 
 
-def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+def replay(config: Config, recorded: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
     """``loss``: of the first steps of the first network at the first length, averaged over seeds."""
     trained = train(config, config.n_tokens[0], config.networks[0], stop_after=recipe.REPLAYED_STEPS)
     return {"loss": recipe.first_losses(trained)}

@@ -5,12 +5,14 @@ The networks are those of :mod:`~manyheads.experiments.depth`, one layer of widt
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from manyheads.experiments import certificates, depth, recipe, sweep
+from manyheads.training import Result
 
 NETWORK = "one layer, E = 16, H = 2"
 
@@ -42,7 +44,7 @@ class Config(sweep.Config):
     walk: int = 80
 
 
-def train(config: Config, n_tokens: int, stop_after: int | None = None):
+def train(config: Config, n_tokens: int, stop_after: int | None = None) -> list[Result]:
     """Train the networks of one length."""
     settings = depth.Config(
         n_tokens=(n_tokens,),
@@ -57,16 +59,17 @@ def train(config: Config, n_tokens: int, stop_after: int | None = None):
 
 def measure(config: Config, n_tokens: int) -> dict[str, list[float]]:
     """``bound``: half the gap of the best pair of every network; ``error``: the larger of its errors on that pair."""
+    search = certificates.Config(n_starts=config.n_starts, walk=config.walk, device=config.device)
     bounds, errors = [], []
     for seed, trained in enumerate(train(config, n_tokens)):
         model = trained.model.double().requires_grad_(False)
-        found = certificates.certify(config, model, n_tokens, seed)
+        found = certificates.certify(search, model, n_tokens, seed)  # type: ignore[arg-type] # an encoder it is
         bounds.append(found.target_gap / 2)
         missed = [model(x[None])[0, 0] - certificates.target(x) for x in (found.x, found.x_other)]
         errors.append(float(torch.stack(missed).abs().max()))
     return {"bound": bounds, "error": errors}
 
 
-def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+def replay(config: Config, recorded: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
     """``loss``: of the first steps of the training, averaged over seeds."""
     return {"loss": recipe.first_losses(train(config, config.n_tokens[0], stop_after=recipe.REPLAYED_STEPS))}

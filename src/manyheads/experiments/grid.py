@@ -46,7 +46,7 @@ class Grid:
     origin: str = "Run here and now."
     date: str = ""
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         axes = {name: tuple(values) for name, values in self.axes.items()}
         arrays = {name: np.asarray(values) for name, values in self.values.items()}
         shape = tuple(map(len, axes.values()))
@@ -125,7 +125,9 @@ class Grid:
         }
 
 
-def assemble(axes: Mapping[str, Sequence], parts: Sequence[Mapping[str, Any]], n_seeds: int | None, **about) -> Grid:
+def assemble(
+    axes: Mapping[str, Sequence], parts: Sequence[Mapping[str, Any]], n_seeds: int | None, **about: Any
+) -> Grid:
     """Put what was measured at every point, in the order of ``itertools.product`` of the axes, into one grid.
 
     With ``n_seeds``, every part holds one number a seed, and the axis of seeds comes last.

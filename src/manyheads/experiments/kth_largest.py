@@ -7,8 +7,11 @@ that changes. Every (T, k, n) is an ensemble: all its seeds train in one pass.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from torch import Generator, Tensor
 
 from manyheads.experiments import recipe
 from manyheads.models import Encoder, EncoderSpec, seeds
@@ -56,10 +59,10 @@ def spec(config: Config, d_head: int) -> EncoderSpec:
 def train(config: Config, n_tokens: int, k: int, d_head: int, stop_after: int | None = None) -> list[Result]:
     """Train all seeds of one point in one pass."""
 
-    def make_model(seed):
+    def make_model(seed: int) -> Encoder:
         return seeds.initialise(Encoder(spec(config, d_head)), seed)
 
-    def batch(generator, n):
+    def batch(generator: Generator, n: int) -> tuple[Tensor, Tensor]:
         return retrieval.kth_largest(generator, n, n_tokens, k)
 
     return recipe.train_seeds(config, make_model, batch, recipe.mean_square, stop_after=stop_after)
@@ -71,7 +74,7 @@ def measure(config: Config, n_tokens: int, k: int, d_head: int) -> dict[str, lis
     return {"nmse": [trained.final / variance for trained in train(config, n_tokens, k, d_head)]}
 
 
-def replay(config: Config, recorded=None) -> dict[str, list[float]]:
+def replay(config: Config, recorded: Mapping[str, Any] | None = None) -> dict[str, list[float]]:
     """``loss``: of the first steps at the first point, averaged over seeds."""
     first = config.n_tokens[0], config.ks[0], config.d_heads[0]
     return {"loss": recipe.first_losses(train(config, *first, stop_after=recipe.REPLAYED_STEPS))}

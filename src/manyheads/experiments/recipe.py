@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch.nn.functional as F
-from torch import nn
+from torch import Tensor, nn
 
 from manyheads.experiments import sweep
 from manyheads.training import Result, TrainConfig, ensemble
@@ -77,12 +77,12 @@ def first_losses(trained: list[Result]) -> list[float]:
     return np.mean([member.losses[:REPLAYED_STEPS] for member in trained], axis=0).tolist()
 
 
-def mean_square(model, samples):
+def mean_square(model: Callable[[Tensor], Tensor], samples: tuple[Tensor, Tensor]) -> Tensor:
     """Mean squared error of a model on samples (x, y)."""
     x, y = samples
     return F.mse_loss(model(x), y)
 
 
-def nmse(model, samples):
+def nmse(model: Callable[[Tensor], Tensor], samples: tuple[Tensor, Tensor]) -> Tensor:
     """Mean squared error over the variance of the target: 0 is perfect, 1 a constant."""
     return mean_square(model, samples) / samples[1].var(correction=0)

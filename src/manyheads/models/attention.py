@@ -15,6 +15,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.types import Device
 
 from manyheads.models import positions
 from manyheads.models.spec import AttentionSpec
@@ -78,7 +79,7 @@ class Attention(nn.Module):
     gain_q: nn.Parameter
     gain_k: nn.Parameter
 
-    def __init__(self, spec: AttentionSpec, device=None, dtype=None):
+    def __init__(self, spec: AttentionSpec, device: Device = None, dtype: torch.dtype | None = None):
         super().__init__()
         self.spec = spec
         place: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -98,7 +99,9 @@ class Attention(nn.Module):
             self.gain_q = nn.Parameter(torch.ones(spec.n_heads, spec.d_head, **place))
             self.gain_k = nn.Parameter(torch.ones(spec.n_kv_heads, spec.d_head, **place))
 
-    def forward(self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False, reference: bool = False):
+    def forward(
+        self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False, reference: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Let every token of ``x`` read the tokens it may attend to.
 
         Parameters
@@ -141,7 +144,7 @@ class Attention(nn.Module):
         else:
             read_bhtc = mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt, mask, self.spec.causal)
         y_bte = self.out_proj(read_bhtc.transpose(1, 2).flatten(2))
-        return (y_bte, weights_bhtt) if return_weights else y_bte
+        return y_bte if weights_bhtt is None or not return_weights else (y_bte, weights_bhtt)
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries ``[B, H, T, D]``, keys ``[B, G, T, D]`` and values ``[B, G, T, C]``.
@@ -174,7 +177,7 @@ class Attention(nn.Module):
         """Show the spec when the module is printed."""
         return str(self.spec)
 
-    def _check_inputs(self, x: Tensor, mask: Tensor | None):
+    def _check_inputs(self, x: Tensor, mask: Tensor | None) -> None:
         if x.ndim != 3 or x.shape[-1] != self.spec.d_model:
             raise ValueError(f"x must have shape [B, T, d_model={self.spec.d_model}], not {list(x.shape)}")
         if mask is None:
@@ -191,7 +194,14 @@ class Attention(nn.Module):
             raise ValueError(f"mask is on {mask.device}, x on {x.device}; nearest: mask.to(x.device)")
 
 
-def mix_reference(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> tuple[Tensor, Tensor]:
+def mix_reference(
+    q_bhtd: Tensor,
+    k_bgtd: Tensor,
+    v_bgtc: Tensor,
+    bias_htt: Tensor | None = None,
+    mask: Tensor | None = None,
+    causal: bool = False,
+) -> tuple[Tensor, Tensor]:
     """Softmax attention as it is written down: what the heads read ``[B, H, T, C]``, and with which weights.
 
     ``bias_htt`` is added to the scores; ``mask`` is ``[T, T]`` or ``[B, T, T]``, True = may attend. As in torch's
@@ -226,7 +236,14 @@ def mix_reference(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False
     return read_bhtc.to(v_bgtc.dtype), weights_bhtt.to(q_bhtd.dtype)
 
 
-def mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> Tensor:
+def mix_fast(
+    q_bhtd: Tensor,
+    k_bgtd: Tensor,
+    v_bgtc: Tensor,
+    bias_htt: Tensor | None = None,
+    mask: Tensor | None = None,
+    causal: bool = False,
+) -> Tensor:
     """What the heads read, by torch's fused kernel: the numbers of ``mix_reference``, and no memory for the weights.
 
     Inputs must be finite, and derivatives are first ones in backward mode: see the notes of
@@ -238,7 +255,7 @@ def mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> 
         return fused(is_causal=causal)
     allowed = may_attend(mask, causal, q_bhtd.shape[-2], q_bhtd.device)
     if allowed is None:
-        return fused(attn_mask=bias_htt[None])
+        return fused(attn_mask=bias_htt[None])  # type: ignore[index] # no mask, so a bias
     # Kernels differ in what they make of a row without an allowed position, so none of them gets to see one.
     nothing = ~allowed.any(-1, keepdim=True)
     attend = allowed | nothing
@@ -247,7 +264,7 @@ def mix_fast(q_bhtd, k_bgtd, v_bgtc, bias_htt=None, mask=None, causal=False) -> 
     return fused(attn_mask=attend).masked_fill(nothing, 0.0)
 
 
-def may_attend(mask: Tensor | None, causal: bool, n_tokens: int, device) -> Tensor | None:
+def may_attend(mask: Tensor | None, causal: bool, n_tokens: int, device: Device) -> Tensor | None:
     """Combine mask and causality: boolean ``[1 or B, 1, T, T]``, True = may attend; ``None`` when all is allowed."""
     allowed = None
     if causal:
@@ -258,7 +275,7 @@ def may_attend(mask: Tensor | None, causal: bool, n_tokens: int, device) -> Tens
     return allowed
 
 
-def _no_autocast(device: torch.device):
+def _no_autocast(device: torch.device) -> contextlib.AbstractContextManager[Any]:
     """Leave types as they are, which autocast would not; the meta device has no autocast to leave."""
     known = torch.amp.is_autocast_available(device.type)
     return torch.autocast(device.type, enabled=False) if known else contextlib.nullcontext()

@@ -12,7 +12,7 @@ LARGEST_INT = 2**63 - 1
 
 def positive_int(name: str, value: object) -> int:
     """Return ``value`` as a plain ``int`` from 1 to 2^63 - 1; ``True``, ``8.0`` and ``"8"`` are refused."""
-    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= value <= LARGEST_INT:
+    if isinstance(value, Integral) and not isinstance(value, bool) and 1 <= int(value) <= LARGEST_INT:
         return int(value)  # a numpy integer becomes one that JSON can write
     number = _real(value)
     nearest = f"; nearest: {min(max(1, round(number)), LARGEST_INT)}" if math.isfinite(number) else ""
@@ -44,7 +44,7 @@ def _real(value: object) -> float:
     try:
         return float(value)
     except OverflowError:  # an int has no bounds
-        return math.inf if value > 0 else -math.inf
+        return -math.inf if value < 0 else math.inf
 
 
 def flag(name: str, value: object) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
+from torch.types import Device
 
 from manyheads.models.attention import Attention
 from manyheads.models.checks import divisor, flag, positive_int
@@ -74,7 +75,7 @@ class EncoderSpec:
     position: str = "none"
     bias: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         resolve = partial(object.__setattr__, self)  # the one moment in which a frozen dataclass may be written
         for name in ("d_in", "d_out", "d_model", "d_head", "d_value", "d_ff"):
             value = getattr(self, name)
@@ -137,7 +138,7 @@ class Layer(nn.Module):
     attention: Attention
     feedforward: FeedForward
 
-    def __init__(self, spec: EncoderSpec, layer: int, device=None, dtype=None):
+    def __init__(self, spec: EncoderSpec, layer: int, device: Device = None, dtype: torch.dtype | None = None):
         super().__init__()
         place: dict[str, Any] = {"device": device, "dtype": dtype}
         self.norm_1 = _norm(spec, **place)
@@ -145,7 +146,19 @@ class Layer(nn.Module):
         self.norm_2 = _norm(spec, **place)
         self.feedforward = FeedForward(spec.d_model, spec.d_ff, spec.d_model, spec.ffn, **place)
 
-    def mix(self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False, reference: bool = False):
+    @overload
+    def mix(
+        self, x: Tensor, mask: Tensor | None = None, return_weights: Literal[False] = False, reference: bool = False
+    ) -> Tensor: ...
+
+    @overload
+    def mix(
+        self, x: Tensor, mask: Tensor | None, return_weights: Literal[True], reference: bool = False
+    ) -> tuple[Tensor, Tensor]: ...
+
+    def mix(
+        self, x: Tensor, mask: Tensor | None = None, return_weights: bool = False, reference: bool = False
+    ) -> Tensor | tuple[Tensor, Tensor]:
         """Let the tokens of the stream read each other: ``[B, T, E]`` to the same, or with the weights."""
         read = self.attention(self.norm_1(x), mask, return_weights, reference)
         return (x + read[0], read[1]) if return_weights else x + read
@@ -202,12 +215,12 @@ class Encoder(nn.Module):
     """
 
     spec: EncoderSpec
-    embedding: nn.Linear | FeedForward
+    embedding: Any  # an nn.Linear or a FeedForward, as the spec says
     class_token: nn.Parameter
     layers: Sequence[Layer]
     head: nn.Linear
 
-    def __init__(self, spec: EncoderSpec, device=None, dtype=None):
+    def __init__(self, spec: EncoderSpec, device: Device = None, dtype: torch.dtype | None = None):
         super().__init__()
         self.spec = spec
         place: dict[str, Any] = {"device": device, "dtype": dtype}
@@ -282,5 +295,5 @@ class Encoder(nn.Module):
         return str(self.spec)
 
 
-def _norm(spec: EncoderSpec, **place) -> nn.Module:
+def _norm(spec: EncoderSpec, **place: Any) -> nn.Module:
     return nn.LayerNorm(spec.d_model, **place) if spec.norm else nn.Identity()

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.types import Device
 
 from manyheads.models.checks import positive_int
 from manyheads.names import unknown
 
-PLAIN = {"gelu": F.gelu, "relu": F.relu}
-GATED = {"bilinear": lambda x: x, "swiglu": F.silu}
+PLAIN: dict[str, Callable[[Tensor], Tensor]] = {"gelu": F.gelu, "relu": F.relu}
+GATED: dict[str, Callable[[Tensor], Tensor]] = {"bilinear": lambda x: x, "swiglu": F.silu}
 KINDS = (*PLAIN, *GATED)
 """The kinds of feed-forward network: two with a nonlinearity, two with a product of two linear maps."""
 
@@ -54,7 +57,15 @@ class FeedForward(nn.Module):
     gate_proj: nn.Linear
     down_proj: nn.Linear
 
-    def __init__(self, d_in: int, d_hidden: int, d_out: int, kind: str = "gelu", device=None, dtype=None):
+    def __init__(
+        self,
+        d_in: int,
+        d_hidden: int,
+        d_out: int,
+        kind: str = "gelu",
+        device: Device = None,
+        dtype: torch.dtype | None = None,
+    ):
         super().__init__()
         if kind not in KINDS:
             raise ValueError(unknown("ffn", kind, KINDS))

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.types import Device
 
 
 def rotate(x: Tensor, rotary_dim: int, base: float = 10_000.0) -> Tensor:
@@ -41,7 +42,7 @@ def rotate(x: Tensor, rotary_dim: int, base: float = 10_000.0) -> Tensor:
     return torch.cat([turned.to(x.dtype), x[..., rotary_dim:]], dim=-1)
 
 
-def alibi_slopes(n_heads: int, device=None, dtype=None) -> Tensor:
+def alibi_slopes(n_heads: int, device: Device = None, dtype: torch.dtype | None = None) -> Tensor:
     r"""Slopes :math:`2^{-8(h+1)/H}` of heads h = 0, …, H - 1, as a tensor ``[H]``.
 
     References
@@ -52,7 +53,7 @@ def alibi_slopes(n_heads: int, device=None, dtype=None) -> Tensor:
     return 2.0 ** (-8.0 * torch.arange(1, n_heads + 1, device=device, dtype=dtype) / n_heads)
 
 
-def alibi_bias(n_heads: int, n_tokens: int, device=None, dtype=torch.float32) -> Tensor:
+def alibi_bias(n_heads: int, n_tokens: int, device: Device = None, dtype: torch.dtype = torch.float32) -> Tensor:
     """What alibi adds to the scores: ``-slope[h] * |i - j|``, ``[H, T, T]``, on both sides of the diagonal."""
     exact: dict[str, Any] = {"device": device, "dtype": torch.promote_types(dtype, torch.float32)}
     position_t = torch.arange(n_tokens, **exact)

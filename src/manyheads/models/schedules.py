@@ -6,6 +6,7 @@ import inspect
 import math
 from collections.abc import Callable, Sequence
 from numbers import Real
+from typing import Any
 
 import torch
 
@@ -110,7 +111,7 @@ SCHEDULES: dict[str, Callable[..., Heads]] = {
 """Schedules by name. :func:`reverse` and :func:`shuffled` change a schedule and are not in it."""
 
 
-def by_name(name: str, /, **arguments) -> Heads:
+def by_name(name: str, /, **arguments: Any) -> Heads:
     """Call the schedule ``name`` of ``SCHEDULES`` with ``arguments``.
 
     >>> by_name("prism", n_layers=4, d_model=768)
@@ -134,7 +135,7 @@ def by_name(name: str, /, **arguments) -> Heads:
     return schedule(**arguments)
 
 
-def _interpolated(n_layers, d_model, first, last, at: Callable[[float], float]) -> Heads:
+def _interpolated(n_layers: int, d_model: int, first: int, last: int, at: Callable[[float], float]) -> Heads:
     n_layers, d_model = positive_int("n_layers", n_layers), positive_int("d_model", d_model)
     divisor("first", first, "d_model", d_model)
     divisor("last", last, "d_model", d_model)

@@ -103,7 +103,7 @@ class AttentionSpec:
     bias: bool = False
     causal: bool = False
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         resolve = partial(object.__setattr__, self)  # the one moment in which a frozen dataclass may be written
         for name in ("d_model", "n_heads", "d_head", "d_value", "n_kv_heads", "rotary_dim", "latent_dim"):
             value = getattr(self, name)
@@ -149,11 +149,11 @@ class AttentionSpec:
             )
         return turned
 
-    def _check_norm(self):
+    def _check_norm(self) -> None:
         if self.qk_gain and not self.qk_norm:
             raise ValueError("qk_gain=True needs qk_norm=True (qk_norm=False was given)")
 
-    def _check_latent(self):
+    def _check_latent(self) -> None:
         if self.n_kv_heads != self.n_heads:
             raise ValueError(
                 f"latent_dim={self.latent_dim} gives every head its own keys and values, n_kv_heads={self.n_kv_heads} "

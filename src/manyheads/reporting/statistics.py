@@ -44,18 +44,20 @@ def student(values: ArrayLike, confidence: float = 0.95, log: bool = False) -> M
         With fewer than two seeds, values that are not finite (or not positive, with ``log``), or a confidence outside
         (0, 1).
     """
-    values = np.asarray(values, dtype=float)
-    if values.ndim != 1 or values.size < 2:
-        raise ValueError(f"values has shape {values.shape}: an interval needs one number from each of at least 2 seeds")
-    if not np.isfinite(values).all():
-        raise ValueError(f"values holds {np.count_nonzero(~np.isfinite(values))} numbers that are not finite")
+    numbers = np.asarray(values, dtype=float)
+    if numbers.ndim != 1 or numbers.size < 2:
+        raise ValueError(
+            f"values has shape {numbers.shape}: an interval needs one number from each of at least 2 seeds"
+        )
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"values holds {np.count_nonzero(~np.isfinite(numbers))} numbers that are not finite")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} must lie between 0 and 1, for example 0.95")
     if log:
-        if not (values > 0).all():
-            raise ValueError(f"values holds {values.min():g}: a geometric mean needs positive numbers")
-        values = np.log(values)
-    mean = float(values.mean())
-    half = float(stats.t.ppf(0.5 + confidence / 2, values.size - 1) * stats.sem(values))
+        if not (numbers > 0).all():
+            raise ValueError(f"values holds {numbers.min():g}: a geometric mean needs positive numbers")
+        numbers = np.log(numbers)
+    mean = float(numbers.mean())
+    half = float(stats.t.ppf(0.5 + confidence / 2, numbers.size - 1) * stats.sem(numbers))
     middle, low, high = (math.exp(end) if log else end for end in (mean, mean - half, mean + half))
-    return Mean(middle, low, high, int(values.size), confidence)
+    return Mean(middle, low, high, int(numbers.size), confidence)

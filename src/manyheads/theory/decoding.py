@@ -24,6 +24,7 @@ from fractions import Fraction
 
 import torch
 from torch import Tensor
+from torch.types import Device
 
 from manyheads.models.checks import above_zero, positive_int
 
@@ -161,7 +162,7 @@ class Decoder:
         return ((hidden @ self.changes + 0.5) / self.levels).flatten(-2)
 
 
-def digit_decoder(n_numbers: int, n_state: int, levels: int, device=None) -> Decoder:
+def digit_decoder(n_numbers: int, n_state: int, levels: int, device: Device = None) -> Decoder:
     """Build the decoder of the size statement, in float64.
 
     Raises
@@ -191,6 +192,6 @@ def digit_decoder(n_numbers: int, n_state: int, levels: int, device=None) -> Dec
     return Decoder(n_numbers, n_state, levels, 2.0 ** -(len(index) - 1).bit_length(), changes)
 
 
-def _places(levels: int, n_digits: int, device) -> Tensor:
+def _places(levels: int, n_digits: int, device: Device) -> Tensor:
     """What a digit counts for, most significant first."""
     return levels ** torch.arange(n_digits - 1, -1, -1, device=device)

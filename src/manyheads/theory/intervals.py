@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 EXP_TERMS = 14
 NORMAL_TERMS = 100
@@ -34,39 +36,39 @@ class Interval:
 
     __array_ufunc__ = None  # so that array * interval comes here
 
-    def __add__(self, other) -> Interval:
+    def __add__(self, other: Interval | ArrayLike) -> Interval:
         other = exact(other)
         return _outward(self.low + other.low, self.high + other.high)
 
     def __neg__(self) -> Interval:
         return Interval(-self.high, -self.low)
 
-    def __sub__(self, other) -> Interval:
+    def __sub__(self, other: Interval | ArrayLike) -> Interval:
         return self + -exact(other)
 
-    def __rsub__(self, other) -> Interval:
+    def __rsub__(self, other: Interval | ArrayLike) -> Interval:
         return exact(other) - self
 
-    def __mul__(self, other) -> Interval:
+    def __mul__(self, other: Interval | ArrayLike) -> Interval:
         other = exact(other)
         return _hull([a * b for a in (self.low, self.high) for b in (other.low, other.high)])
 
-    def __truediv__(self, other) -> Interval:
+    def __truediv__(self, other: Interval | ArrayLike) -> Interval:
         other = exact(other)
         quotient = _hull([a / b for a in (self.low, self.high) for b in (other.low, other.high)])
         defined = (other.low > 0) | (other.high < 0)
         return Interval(np.where(defined, quotient.low, -np.inf), np.where(defined, quotient.high, np.inf))
 
-    def __matmul__(self, other) -> Interval:
+    def __matmul__(self, other: Interval | ArrayLike) -> Interval:
         """Product of matrices ``[..., m, k]`` and ``[..., k, n]``."""
         return (self[..., None] * exact(other)[..., None, :, :]).sum(-2)
 
     __radd__, __rmul__ = __add__, __mul__
 
-    def __rmatmul__(self, other) -> Interval:
+    def __rmatmul__(self, other: Interval | ArrayLike) -> Interval:
         return exact(other) @ self
 
-    def __getitem__(self, index) -> Interval:
+    def __getitem__(self, index: Any) -> Interval:
         return Interval(self.low[index], self.high[index])
 
     @property
@@ -92,7 +94,7 @@ class Interval:
         return np.maximum(np.abs(self.low), np.abs(self.high))
 
 
-def exact(value) -> Interval:
+def exact(value: Interval | ArrayLike) -> Interval:
     """Return float64 numbers as intervals of length 0, and intervals as they are."""
     if isinstance(value, Interval):
         return value
@@ -107,8 +109,7 @@ def concatenate(parts: list[Interval], axis: int) -> Interval:
 
 def root(number: float) -> Interval:
     """Enclose the square root of an exact number, which IEEE 754 rounds to the nearest, like the four operations."""
-    nearest = np.sqrt(np.float64(number))
-    return _outward(nearest, nearest)
+    return _rounded(np.sqrt(np.float64(number)))
 
 
 def exp(x: Interval) -> Interval:
@@ -182,5 +183,11 @@ def _outward(low: np.ndarray, high: np.ndarray) -> Interval:
     return Interval(np.nextafter(low, -np.inf), np.nextafter(high, np.inf))
 
 
-LN_2 = _outward(np.float64(0.6931471805599453), np.float64(0.6931471805599453))
-INVERSE_ROOT_2_PI = _outward(np.float64(0.3989422804014327), np.float64(0.3989422804014327))
+def _rounded(nearest: float) -> Interval:
+    """Enclose the number whose nearest float64 this is."""
+    end = np.asarray(nearest, dtype=np.float64)
+    return _outward(end, end)
+
+
+LN_2 = _rounded(0.6931471805599453)
+INVERSE_ROOT_2_PI = _rounded(0.3989422804014327)

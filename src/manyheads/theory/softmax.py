@@ -18,6 +18,7 @@ Ours (claim X3); proofs are in chapter 2. Scores and gaps are in nats, values an
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from scipy.special import lambertw
@@ -79,7 +80,7 @@ def sharpness_for(n_tokens: int, tolerance: float, value_range: float = math.inf
     return (worst - 1) / tolerance
 
 
-def worst_case_scores(n_tokens: int, beta: float, value_range: float = math.inf, **tensor) -> Tensor:
+def worst_case_scores(n_tokens: int, beta: float, value_range: float = math.inf, **tensor: Any) -> Tensor:
     """Values, shape [T], whose softmax average misses their maximum by exactly :func:`retrieval_error_bound`.
 
     The first value is the maximum, 0; all others tie below it. ``**tensor`` (``dtype``, ``device``) as in

@@ -61,8 +61,8 @@ def _reach(encoder: Encoder) -> Tensor:
     """Orthonormal basis ``[E, n]`` of the space that differences of states cannot leave."""
     _with_numbers(encoder)
     columns = encoder.layers[0].attention.out_proj.weight
-    if encoder.spec.embedding == "linear" and not encoder.spec.norm:
-        embedding: nn.Linear = encoder.embedding  # type: ignore[assignment] # since it is "linear"
+    embedding = encoder.embedding
+    if isinstance(embedding, nn.Linear) and not encoder.spec.norm:
         read = torch.cat([embedding.weight, (encoder.class_token - embedding.bias)[:, None]], dim=1)
         columns = torch.cat([value @ read for value in _values(encoder)], dim=1)
     left, singular, _ = torch.linalg.svd(columns, full_matrices=False)

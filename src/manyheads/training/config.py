@@ -84,7 +84,7 @@ class TrainConfig:
     checkpoint: str | None = None
     checkpoint_every: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         resolve = partial(object.__setattr__, self)  # the one moment in which a frozen dataclass may be written
         optional = ("eval_every", "stop_after", "checkpoint_every")
         for name in ("n_steps", "batch_size", "eval_size", *optional):
@@ -144,7 +144,9 @@ class TrainConfig:
             raise ValueError(f"device={self.device!r} is none that torch knows; for instance 'cpu', 'cuda'") from error
 
 
-def _number(name: str, value: object, above=None, below=math.inf, most=None) -> float:
+def _number(
+    name: str, value: object, above: float | None = None, below: float = math.inf, most: float | None = None
+) -> float:
     """Return a finite number of at least 0 (or ``above`` it), and ``below`` or at ``most`` a limit, as a float."""
     number = _float(value)
     finite = math.isfinite(number)

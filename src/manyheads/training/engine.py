@@ -115,7 +115,7 @@ class Trace:
     """
 
     losses: Tensor
-    evaluations: list[tuple[int, list]]
+    evaluations: list[tuple[int, Any]]
     done: int = 0
     seconds: float = 0.0
     interrupted: bool = False
@@ -134,7 +134,7 @@ def run(trainee: Trainee, configs: list[TrainConfig], name: str = "training") ->
     if config.checkpoint is not None:
         checkpoint.rehearse(config.checkpoint, *_content(trainee, configs, trace))
         if Path(config.checkpoint).is_file():
-            _resume(trainee, configs, trace)
+            _resume(config.checkpoint, trainee, configs, trace)
     begun = trace.done
     try:
         _steps(trainee, configs, trace, name)
@@ -186,7 +186,7 @@ def _steps(trainee: Trainee, configs: list[TrainConfig], trace: Trace, name: str
 def _finish(trainee: Trainee, configs: list[TrainConfig], trace: Trace, save: bool = True) -> Any:
     with suppress(KeyboardInterrupt), uninterrupted():  # one that comes now finds nothing left to stop
         result = trainee.result(trace)
-        if save and configs[0].checkpoint is not None:
+        if save:
             _save(trainee, configs, trace)
     return result
 
@@ -258,14 +258,16 @@ def _outline(model: nn.Module) -> list[str]:
 
 
 def _save(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
-    try:
-        checkpoint.save(configs[0].checkpoint, *_content(trainee, configs, trace))
-    except OSError as error:
-        raise checkpoint.unsaved(configs[0].checkpoint, error, trainee.result(trace)) from error
-
-
-def _resume(trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
     path = configs[0].checkpoint
+    if path is None:
+        return
+    try:
+        checkpoint.save(path, *_content(trainee, configs, trace))
+    except OSError as error:
+        raise checkpoint.unsaved(path, error, trainee.result(trace)) from error
+
+
+def _resume(path: str, trainee: Trainee, configs: list[TrainConfig], trace: Trace) -> None:
     tensors, values = checkpoint.load(path)
     saved, wanted = values["configs"], _comparable(configs)
     if len(saved) != len(wanted):

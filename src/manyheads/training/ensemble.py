@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.overrides import TorchFunctionMode
 
 from manyheads.training import checks, engine, membership, optimizers, precision
+from manyheads.training.checks import Batch
 from manyheads.training.config import TrainConfig
 from manyheads.training.engine import Draw, Loss, Result
 from manyheads.training.learning_rate import factor
@@ -86,11 +88,19 @@ def train(
 class Stacked:
     """Many models and one optimiser: the engine's other trainee."""
 
-    def __init__(self, models, batch: Draw, loss: Loss, configs, held_out: Draw, evaluate: Loss):
+    def __init__(
+        self,
+        models: list[nn.Module],
+        batch: Draw,
+        loss: Loss,
+        configs: list[TrainConfig],
+        held_out: Draw,
+        evaluate: Loss,
+    ):
         self.device = torch.device(configs[0].device)
         self.dtype = precision.on(self.device, configs[0].dtype).parameters
         self.batch, self.loss, self.configs, self.metric = batch, loss, configs, evaluate
-        self.shape = (len(configs),)
+        self.shape: tuple[int, ...] = (len(configs),)
         self.models, self.model = models, models[0]
         for m, model in enumerate(models):
             checks.trainable(model, self.device, f"models[{m}]")
@@ -189,16 +199,18 @@ class Stacked:
             results.append(Result(model, losses[:, m].copy(), evaluations, trace.seconds, trace.interrupted, config))
         return results
 
-    def _losses(self, loss: Loss, rows: Tensor, batch, members: slice, fixed: dict[str, Tensor] | None = None):
+    def _losses(
+        self, loss: Loss, rows: Tensor, batch: Batch, members: slice, fixed: dict[str, Tensor] | None = None
+    ) -> Tensor:
         """Call the members one pass, [members]; on copies of what stays fixed if they are given."""
         name = "loss" if loss is self.loss else "evaluate"
 
-        def one(row, fixed, samples):
+        def one(row: Tensor, fixed: dict[str, Tensor], samples: Batch) -> Tensor:
             given = self._unflattened(row) | fixed
             given |= {place: given[first] for place, first in self.tied.items()}
             tensors = dict(given)
 
-            def model(*args, **kwargs):
+            def model(*args: Any, **kwargs: Any) -> Any:
                 return functional_call(self.template, tensors, args, kwargs, tie_weights=False)  # all are named
 
             value = checks.scalar(loss(model, samples), name)
@@ -230,7 +242,7 @@ class Stacked:
         pieces = row.split(self.sizes)
         return {n: piece.view(shape) for (n, shape), piece in zip(self.shapes.items(), pieces, strict=True)}
 
-    def _draw(self, batch: Draw, purpose: str, n: int):
+    def _draw(self, batch: Draw, purpose: str, n: int) -> Batch:
         drawn = {s: engine.draw(batch, s, purpose, n) for s in dict.fromkeys(c.seed for c in self.configs)}
         stacked = _stack([drawn[config.seed] for config in self.configs])
         return engine.place(stacked, self.device, self.dtype)
@@ -249,7 +261,7 @@ class Stacked:
         budget = CACHE_BYTES if self.device.type == "cpu" else GPU_BYTES
         return min(len(self.configs), max(1, budget // max(1, sum(sizes))))
 
-    def _try(self, loss: Loss, batch, training: bool) -> None:
+    def _try(self, loss: Loss, batch: Batch, training: bool) -> None:
         """Call one member, on copies: what a pass cannot do for all members is refused here."""
         fixed = {name: tensor[:1].clone() for name, tensor in self.fixed.items()}
         replaced = self.replaced | {id(tensor): repr(name) for name, tensor in slots(self.template).items()}
@@ -270,7 +282,9 @@ class ShortRows(TorchFunctionMode):
     numbers: with the keys in front it is several times faster. Masks and groups take torch's own unfused path.
     """
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Replace plain attention, and nothing else."""
         kwargs = kwargs or {}
         plain = len(args) == 3 and all(value is None or value is False for value in kwargs.values())
@@ -287,7 +301,9 @@ class NothingElse(TorchFunctionMode):
         super().__init__()
         self.replaced = replaced
 
-    def __torch_function__(self, function, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, function: Callable, types: Any, args: tuple = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """Look at every argument, and call the function."""
         kwargs = kwargs or {}
         for value in membership.inside((args, kwargs)):
@@ -299,7 +315,9 @@ class NothingElse(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
-def _models(make_model, configs: Sequence[TrainConfig]) -> list[nn.Module]:
+def _models(
+    make_model: Callable[[int], nn.Module] | Sequence[nn.Module], configs: Sequence[TrainConfig]
+) -> list[nn.Module]:
     if isinstance(make_model, nn.Module) and not isinstance(make_model, nn.ModuleList):
         raise ValueError("make_model must be a function of a seed, or a list of models, not one model")
     if callable(make_model) and not isinstance(make_model, nn.ModuleList):
@@ -323,7 +341,7 @@ def _checked(configs: Sequence[TrainConfig]) -> list[TrainConfig]:
     return configs
 
 
-def _stack(batches: list):
+def _stack(batches: list[Batch]) -> Batch:
     layouts = {(x.shape, x.dtype) if isinstance(x, Tensor) else len(x) for x in batches}
     if len(layouts) > 1:
         described = dict.fromkeys(map(checks.describe, batches))

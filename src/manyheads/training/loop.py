@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -77,7 +78,7 @@ def train(
 class Single:
     """One model and its optimiser: the engine's simplest trainee."""
 
-    shape = ()
+    shape: tuple[int, ...] = ()
 
     def __init__(self, model: nn.Module, batch: Draw, loss: Loss, config: TrainConfig, held_out: Draw, evaluate: Loss):
         self.device = torch.device(config.device)
@@ -133,7 +134,7 @@ class Single:
     def load_state(self, tensors: dict[str, Tensor]) -> None:
         """Go on from what :meth:`state` returned."""
 
-        def part(kind):
+        def part(kind: str) -> dict[str, Tensor]:
             return {name.removeprefix(kind): value for name, value in tensors.items() if name.startswith(kind)}
 
         self.model.load_state_dict(part("model."), strict=False)
@@ -148,10 +149,10 @@ class Single:
         losses = trace.losses[: trace.done].cpu().numpy()
         return Result(self.model, losses, tuple(trace.evaluations), trace.seconds, trace.interrupted, self.config)
 
-    def _place(self, batch):
+    def _place(self, batch: checks.Batch) -> checks.Batch:
         return engine.place(batch, self.device, self.precision.parameters)
 
-    def _products(self):
+    def _products(self) -> AbstractContextManager[Any]:
         if self.precision.products is None:
             return nullcontext()
         return torch.autocast(self.device.type, self.precision.products)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -14,7 +16,7 @@ def optimizer(config: TrainConfig, groups: list[dict], device: torch.device) -> 
     return kinds[config.optimizer](groups, lr=config.learning_rate, fused=device.type in ("cpu", "cuda"))
 
 
-def group(config: TrainConfig, parameters: list[Tensor]) -> dict:
+def group(config: TrainConfig, parameters: Sequence[Tensor]) -> dict:
     """Describe how ``parameters`` are updated, as torch's optimisers take it."""
     own = {"betas": config.betas} if config.optimizer == "adamw" else {"momentum": config.momentum}
     return {"params": parameters, "lr": config.learning_rate, "weight_decay": config.weight_decay, **own}

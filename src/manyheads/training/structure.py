@@ -21,7 +21,7 @@ NOT_COMPARED = ("__dict__", "__weakref__", "__slotnames__")  # of a class: bookk
 
 
 class _Nothing:
-    def __repr__(self):
+    def __repr__(self) -> str:
         return "nothing"
 
 

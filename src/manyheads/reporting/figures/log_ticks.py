@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 from matplotlib import ticker
 from matplotlib.axes import Axes
@@ -129,7 +130,7 @@ class LogTicks(ticker.LogLocator):
         low, high = sorted((float(vmin), float(vmax)))
         if not 0 < low < high:  # an axis without data
             return super().tick_values(vmin, vmax)
-        axis = self.axis
+        axis: Any = self.axis  # that of a drawn figure
         font = axis.get_major_ticks(1)[0].label1.get_size()
         across = axis.axis_name == "x"
         length = (axis.axes.bbox.width if across else axis.axes.bbox.height) * 72 / axis.get_figure().dpi

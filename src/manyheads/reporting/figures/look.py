@@ -14,7 +14,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # more than colours, so that a si
 LINES = ("-", "--", "-.", ":", (0, (3, 1, 1, 1, 1, 1)))
 
 INK = "#000000"  # matplotlib's own ink; the SVG says ``currentColor`` in its place
-STYLE = {
+STYLE: dict[Any, Any] = {  # matplotlib types a key as one of its own 300 names
     "font.size": 11,
     "font.family": "sans-serif",
     "axes.spines.top": False,
@@ -33,7 +33,9 @@ STYLE = {
 }
 
 
-def canvas(width: float = 5.6, height: float = 3.4, rows: int = 1, columns: int = 1, **subplots: Any):
+def canvas(
+    width: float = 5.6, height: float = 3.4, rows: int = 1, columns: int = 1, **subplots: Any
+) -> tuple[Figure, Any]:
     """Return ``(figure, axes)`` in the book's style, without pyplot and so without its global state.
 
     Parameters

@@ -6,6 +6,7 @@ import hashlib
 import html
 import io
 import re
+from typing import Any
 
 import matplotlib
 from matplotlib.backends.backend_svg import FigureCanvasSVG
@@ -36,11 +37,11 @@ def svg(figure: Figure, alt: str) -> str:
         raise ValueError(f"alt={alt!r} is empty: say in a sentence what the figure shows")
     salt = hashlib.sha256(alt.encode()).hexdigest()[:12]
     for ax in figure.axes:
-        if ax.get_legend():  # its frame was styled when it was made, outside our style
-            ax.get_legend().set_frame_on(False)
+        if legend := ax.get_legend():  # its frame was styled when it was made, outside our style
+            legend.set_frame_on(False)
     plain_log_ticks(figure)
     buffer = io.StringIO()
-    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):  # type: ignore[dict-item]
+    with matplotlib.rc_context({**STYLE, "svg.hashsalt": salt}):
         # ``savefig`` would draw twice, the first time for the layout, which drawing does anyway.
         FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None, "Creator": None})
     label = html.escape(alt, quote=True)
@@ -78,7 +79,7 @@ class Picture:
     def __repr__(self) -> str:
         return f"Figure: {self.alt}"
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self.html}
 
 

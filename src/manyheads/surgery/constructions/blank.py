@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.types import Device
 
 from manyheads.models import Encoder, EncoderSpec
 
@@ -13,7 +14,7 @@ ROUNDING = 2.0**-53
 
 
 @torch.no_grad()
-def blank_encoder(spec: EncoderSpec, device=None) -> Encoder:
+def blank_encoder(spec: EncoderSpec, device: Device = None) -> Encoder:
     """Return an ordinary encoder in float64 with every parameter 0: it answers 0 whatever it reads."""
     encoder = Encoder(spec, device=device, dtype=torch.float64)
     for parameter in encoder.parameters():

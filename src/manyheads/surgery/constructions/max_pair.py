@@ -35,8 +35,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.types import Device
 
-from manyheads.models import Encoder, EncoderSpec
+from manyheads.models import Encoder, EncoderSpec, FeedForward
 from manyheads.models.checks import above_zero, positive_int
 from manyheads.names import unknown
 from manyheads.surgery.constructions.blank import ROUNDING, blank_encoder, refuse_below_rounding
@@ -87,7 +88,7 @@ class MaxPairBudget:
         return encoder_parameters(self.spec)
 
 
-def max_pair_network(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu", device=None) -> Encoder:
+def max_pair_network(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu", device: Device = None) -> Encoder:
     r"""Build an encoder that answers :math:`\max_{s,t} x_s^\top A x_t` to within ``tolerance``.
 
     Parameters
@@ -180,7 +181,7 @@ def slots(d: int) -> dict[str, slice]:
 
 
 @torch.no_grad()
-def pour(A: Tensor, budget: MaxPairBudget, device=None) -> Encoder:
+def pour(A: Tensor, budget: MaxPairBudget, device: Device = None) -> Encoder:
     """Write a budget into an encoder. Change the budget first (``dataclasses.replace``) to plant a fault."""
     A = _matrix(A)
     network = blank_encoder(budget.spec, device or A.device)
@@ -212,7 +213,7 @@ def pour(A: Tensor, budget: MaxPairBudget, device=None) -> Encoder:
     return network
 
 
-def _multiply(feedforward, A: Tensor, segments: tuple[int, ...], at: dict[str, slice]) -> None:
+def _multiply(feedforward: FeedForward, A: Tensor, segments: tuple[int, ...], at: dict[str, slice]) -> None:
     """Let a feed-forward network add the inner product of ``retrieved`` and A ``token`` to ``score``."""
     d = len(A)
     identity = torch.eye(d, dtype=A.dtype, device=A.device)

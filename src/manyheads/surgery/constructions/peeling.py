@@ -28,6 +28,7 @@ import math
 from dataclasses import dataclass
 
 import torch
+from torch.types import Device
 
 from manyheads.models import Encoder, EncoderSpec
 from manyheads.models.checks import above_zero, at_least_zero, positive_int
@@ -70,7 +71,7 @@ class PeelingBudget:
         return encoder_parameters(self.spec)
 
 
-def peeling_network(k: int, n_tokens: int, gap: float, tolerance: float, device=None) -> Encoder:
+def peeling_network(k: int, n_tokens: int, gap: float, tolerance: float, device: Device = None) -> Encoder:
     """Build an encoder that answers the k-th largest distinct value to within ``tolerance``.
 
     Parameters
@@ -144,7 +145,7 @@ def _sizes(k: int, n_tokens: int) -> tuple[int, int]:
 
 
 @torch.no_grad()
-def pour(budget: PeelingBudget, device=None) -> Encoder:
+def pour(budget: PeelingBudget, device: Device = None) -> Encoder:
     """Write a budget into an encoder. Change the budget first (``dataclasses.replace``) to plant a fault."""
     network = blank_encoder(budget.spec, device)
     network.embedding.weight[SCORE, 0] = 1

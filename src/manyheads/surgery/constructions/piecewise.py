@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.types import Device
 
 from manyheads.models.checks import above_zero, at_least_zero, positive_int
 
@@ -29,7 +30,7 @@ class PiecewiseLinear:
         return self.offset + (z[..., None] - self.knots).relu() @ self.changes
 
 
-def square(radius: float, n_segments: int, device=None) -> PiecewiseLinear:
+def square(radius: float, n_segments: int, device: Device = None) -> PiecewiseLinear:
     r"""Interpolate :math:`z^2` at the ends of ``n_segments`` equal segments of [-radius, radius].
 
     One hidden unit a segment. With :math:`h = 2\,radius/n`, the interpolant lies above the square by at most
@@ -50,7 +51,7 @@ def square(radius: float, n_segments: int, device=None) -> PiecewiseLinear:
     return PiecewiseLinear(knots, changes, radius**2)
 
 
-def ramp(height: float, length: float, device=None) -> PiecewiseLinear:
+def ramp(height: float, length: float, device: Device = None) -> PiecewiseLinear:
     """``height`` up to z = 0, 0 from z = ``length`` on, and a straight line between: slope -height/length.
 
     Raises
