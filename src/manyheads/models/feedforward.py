@@ -56,8 +56,8 @@ class FeedForward(nn.Module):
 
     def __init__(self, d_in: int, d_hidden: int, d_out: int, kind: str = "gelu", device=None, dtype=None):
         super().__init__()
-        if kind not in KINDS:
-            raise ValueError(unknown("ffn", kind, KINDS))
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise ValueError(unknown("kind", kind, KINDS))
         d_in, d_hidden, d_out = (
             positive_int(name, value) for name, value in (("d_in", d_in), ("d_hidden", d_hidden), ("d_out", d_out))
         )
