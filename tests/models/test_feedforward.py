@@ -45,7 +45,7 @@ def test_a_bilinear_network_multiplies_exactly():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((3, 7, 2, "gleu"), "unknown ffn 'gleu'; did you mean 'gelu'? known: gelu, relu, bilinear, swiglu"),
+        ((3, 7, 2, "gleu"), "unknown kind 'gleu'; did you mean 'gelu'? known: gelu, relu, bilinear, swiglu"),
         ((0, 7, 2), "d_in=0 must be a positive integer; nearest: 1"),
         ((3, 7.5, 2), "d_hidden=7.5 must be a positive integer; nearest: 8"),
         ((3, 7, None), "d_out=None must be a positive integer"),

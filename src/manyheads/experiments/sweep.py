@@ -58,7 +58,7 @@ class Config:
         ValueError
             For an unknown profile or field: the list of those that exist.
         """
-        if name not in PROFILES:
+        if not isinstance(name, str) or name not in PROFILES:
             raise ValueError(unknown("profile", name, PROFILES))
         known = [field.name for field in fields(cls)]
         for change in changes:

@@ -84,7 +84,7 @@ class EncoderSpec:
         if self.d_ff is None:
             resolve("d_ff", 4 * self.d_model)
         for name, known in (("ffn", KINDS), ("embedding", EMBEDDINGS), ("position", POSITIONS)):
-            if getattr(self, name) not in known:
+            if not isinstance(getattr(self, name), str) or getattr(self, name) not in known:
                 raise ValueError(unknown(name, getattr(self, name), known))
         for name in ("norm", "bias"):
             flag(name, getattr(self, name))

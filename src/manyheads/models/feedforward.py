@@ -67,8 +67,8 @@ class FeedForward(nn.Module):
         dtype: torch.dtype | None = None,
     ):
         super().__init__()
-        if kind not in KINDS:
-            raise ValueError(unknown("ffn", kind, KINDS))
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise ValueError(unknown("kind", kind, KINDS))
         d_in, d_hidden, d_out = (
             positive_int(name, value) for name, value in (("d_in", d_in), ("d_hidden", d_hidden), ("d_out", d_out))
         )

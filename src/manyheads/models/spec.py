@@ -128,7 +128,7 @@ class AttentionSpec:
             self._check_latent()
 
     def _rotary_dim(self) -> int | None:
-        if self.position not in POSITIONS:
+        if not isinstance(self.position, str) or self.position not in POSITIONS:
             raise ValueError(unknown("position", self.position, POSITIONS))
         if self.position != "rope":
             if self.rotary_dim is not None:

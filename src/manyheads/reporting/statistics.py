@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -51,7 +52,7 @@ def student(values: ArrayLike, confidence: float = 0.95, log: bool = False) -> M
         )
     if not np.isfinite(numbers).all():
         raise ValueError(f"values holds {np.count_nonzero(~np.isfinite(numbers))} numbers that are not finite")
-    if not 0 < confidence < 1:
+    if not isinstance(confidence, Real) or not 0 < confidence < 1:
         raise ValueError(f"confidence={confidence} must lie between 0 and 1, for example 0.95")
     if log:
         if not (numbers > 0).all():

@@ -42,7 +42,7 @@ def decide(dtype: str, device_type: str, capability: tuple[int, int] | None = No
     ValueError
         For an unknown dtype, and for one that the device does not have: the message names what it has.
     """
-    if dtype not in DTYPES:
+    if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ValueError(unknown("dtype", dtype, DTYPES))
     native = {
         "bfloat16": device_type == "cuda" and capability is not None and tuple(capability) >= BFLOAT16_SINCE,

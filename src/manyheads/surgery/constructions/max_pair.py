@@ -126,7 +126,7 @@ def max_pair_budget(A: Tensor, n_tokens: int, tolerance: float, ffn: str = "relu
     """
     A = _matrix(A)
     n_tokens, tolerance = positive_int("n_tokens", n_tokens), above_zero("tolerance", tolerance)
-    if ffn not in KINDS:
+    if not isinstance(ffn, str) or ffn not in KINDS:
         raise ValueError(unknown("ffn", ffn, KINDS))
     share = {part: part_of * tolerance for part, part_of in SHARES[ffn].items()}
     rows = A.abs().sum(1).tolist()  # a_i
